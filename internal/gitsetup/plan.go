@@ -1,0 +1,4 @@
+package gitsetup
+
+// New makes the plan.
+func New(in Input) Plan { return Plan{} }
