@@ -1,0 +1,225 @@
+package secret
+
+import (
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// Mark stands where a secret was.
+const Mark = "***"
+
+// Masker replaces secrets in text. A nil Masker is valid and masks nothing.
+//
+// It looks for all forms at once, after Wu and Manber ("A Fast Algorithm for
+// Multi-Pattern Searching", 1994): a table says for each pair of bytes how far
+// before the end of any form's first window bytes it occurs, and so how far the
+// search may jump. Where it may not, the first eight bytes decide.
+type Masker struct {
+	// forms are sorted, so that those with a common beginning are neighbours.
+	forms []string
+	// window is how many first bytes of every form take part in the jumps: at
+	// least MinLength, and no form is shorter.
+	window int
+	// jump is how far the search may advance when a window ends in a pair of
+	// bytes; 0 where a form may begin at the window's start.
+	jump *[1 << 16]uint8
+	// heads finds the forms that begin with eight given bytes.
+	heads map[uint64][]string
+	// first says which bytes forms begin with.
+	first [256]bool
+}
+
+// maxWindow bounds the jumps; beyond it, more pairs of each form in the table
+// cost more than longer jumps gain.
+const maxWindow = 24
+
+// NewMasker returns a Masker for values, those that are TooShort left out. It
+// is safe for concurrent use.
+func NewMasker(values []string) *Masker {
+	f := forms{seen: map[string]bool{}}
+	for _, v := range values {
+		f.value(v)
+	}
+	m := &Masker{forms: f.list}
+	if len(m.forms) > 0 {
+		m.prepare()
+	}
+	return m
+}
+
+func (m *Masker) prepare() {
+	slices.Sort(m.forms)
+	m.window = maxWindow
+	for _, form := range m.forms {
+		m.window = min(m.window, len(form))
+	}
+	m.jump = new([1 << 16]uint8)
+	for i := range m.jump {
+		m.jump[i] = uint8(m.window - 1)
+	}
+	m.heads = make(map[uint64][]string, len(m.forms))
+	for _, form := range m.forms {
+		for end := 1; end < m.window; end++ {
+			pair := binary.LittleEndian.Uint16([]byte(form[end-1:]))
+			m.jump[pair] = min(m.jump[pair], uint8(m.window-1-end))
+		}
+		head := binary.LittleEndian.Uint64([]byte(form))
+		m.heads[head] = append(m.heads[head], form)
+		m.first[form[0]] = true
+	}
+	for _, group := range m.heads {
+		slices.SortFunc(group, func(a, b string) int { return len(b) - len(a) })
+	}
+}
+
+// Mask appends p to dst, each secret in it replaced by Mark; secrets that
+// overlap become one Mark. dst may be p[:0].
+func (m *Masker) Mask(dst, p []byte) []byte {
+	var s Stream
+	dst, _ = s.Mask(dst, m, p, true)
+	return dst
+}
+
+// MaskString is Mask for a string.
+func (m *Masker) MaskString(text string) string {
+	if m == nil || len(m.forms) == 0 {
+		return text
+	}
+	return string(m.Mask(nil, []byte(text)))
+}
+
+// Holdback is how many bytes at the end of p have to wait for what follows
+// them: the longest end that could begin a secret, and with it a secret that
+// overlaps it. What is before may be masked and shown. To mask a text in pieces
+// use a Stream, which needs bounded memory only.
+func (m *Masker) Holdback(p []byte) int {
+	start, end := 0, 0
+	for from := 0; ; {
+		at, length := m.find(p, from, false)
+		if length == 0 {
+			if at < end {
+				at = start
+			}
+			return len(p) - at
+		}
+		if at >= end {
+			start = at
+		}
+		end = max(end, at+length)
+		from = at + 1
+	}
+}
+
+// Stream masks a text that comes in pieces; the result is the same as if it had
+// come in one. The zero value is ready.
+type Stream struct {
+	// covered is how many bytes at the start of what was held back belong to a
+	// secret whose Mark has already been put out.
+	covered int
+}
+
+// Mask appends p to dst, masked, except for held bytes at its end that could
+// begin a secret: the next call's p has to begin with them. last says that
+// nothing follows; nothing is held then. dst may be p[:0].
+func (s *Stream) Mask(dst []byte, m *Masker, p []byte, last bool) (out []byte, held int) {
+	// [start, end) is a run of overlapping secrets; pending while its Mark is
+	// to be put out. That waits until the run is over: dst may share memory
+	// with what is still to be searched.
+	start, end, pending := 0, s.covered, false
+	s.covered = 0
+	for from := 0; ; {
+		at, length := m.find(p, from, last)
+		if length > 0 && at < end {
+			end = max(end, at+length)
+			from = at + 1
+			continue
+		}
+		if pending && at < start+len(Mark) {
+			// Mark would reach into the held bytes.
+			return dst, len(p) - start
+		}
+		if pending {
+			dst = append(dst, Mark...)
+		}
+		if length == 0 {
+			if end > at {
+				s.covered = end - at
+			} else {
+				dst = appendText(dst, p[end:at])
+			}
+			return dst, len(p) - at
+		}
+		dst = appendText(dst, p[end:at])
+		start, end, pending = at, at+length, true
+		from = at + 1
+	}
+}
+
+// appendText is append that does not touch text which is in place already.
+func appendText(dst, text []byte) []byte {
+	if n := len(dst); len(text) > 0 && n < cap(dst) && &dst[:n+1][n] == &text[0] {
+		return dst[:n+len(text)]
+	}
+	return append(dst, text...)
+}
+
+// find returns where the first secret at or after from begins and its length.
+// With length 0 there is none before at, and what begins at at is the end of p
+// or could be the beginning of a secret.
+func (m *Masker) find(p []byte, from int, last bool) (at, length int) {
+	if m == nil || len(m.forms) == 0 {
+		return len(p), 0
+	}
+	for {
+		at = m.candidate(p, from)
+		if at+m.window > len(p) {
+			break
+		}
+		rest := p[at:]
+		for _, form := range m.heads[binary.LittleEndian.Uint64(rest)] {
+			switch {
+			case len(form) <= len(rest):
+				if string(rest[:len(form)]) == form {
+					return at, len(form)
+				}
+			case !last && form[:len(rest)] == string(rest):
+				return at, 0
+			}
+		}
+		from = at + 1
+	}
+	if last {
+		return len(p), 0
+	}
+	for at = max(from, len(p)-m.window+1); at < len(p); at++ {
+		if m.begins(p[at:]) {
+			break
+		}
+	}
+	return at, 0
+}
+
+// candidate is the first place at or after from whose window could begin a
+// form; a window that does not fit in p means that there is none.
+func (m *Masker) candidate(p []byte, from int) int {
+	jump, last := m.jump, m.window-1
+	for i := from + last; i < len(p); {
+		pair := binary.LittleEndian.Uint16(p[i-1:])
+		n := int(jump[pair])
+		if n == 0 {
+			return i - last
+		}
+		i += n
+	}
+	return len(p)
+}
+
+// begins tells whether tail is the beginning of a form.
+func (m *Masker) begins(tail []byte) bool {
+	if !m.first[tail[0]] {
+		return false
+	}
+	i := sort.Search(len(m.forms), func(i int) bool { return m.forms[i] >= string(tail) })
+	return i < len(m.forms) && m.forms[i][:min(len(tail), len(m.forms[i]))] == string(tail)
+}
