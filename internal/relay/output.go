@@ -39,7 +39,7 @@ type Output struct {
 	// ended is signalled when open or its quiet changes.
 	ended *sync.Cond
 	// open is who wrote the beginning of a line and not yet its end.
-	open  writer
+	open  *stream
 	since time.Time
 	// fresh says that the next byte begins a line.
 	fresh bool
@@ -52,9 +52,6 @@ type Output struct {
 	// idle is closed when there is nothing left to do; nil unless someone waits.
 	idle chan struct{}
 }
-
-// writer identifies who writes lines: a *stream, or nil for agent-init itself.
-type writer *stream
 
 // NewOutput returns an Output that writes to fd and masks nothing yet. It does
 // not close fd.
@@ -179,12 +176,12 @@ func (o *Output) wait(limit time.Duration) bool {
 	}
 }
 
-// emit writes text of w: lines, of which the first may continue w's open line
-// and the last be left open.
-func (o *Output) emit(w writer, text []byte) {
+// emit writes text of s (nil for agent-init itself): lines, of which the first
+// may continue the open line of s and the last be left open.
+func (o *Output) emit(s *stream, text []byte) {
 	o.line.Lock()
 	defer o.line.Unlock()
-	o.acquire(w)
+	o.acquire(s)
 	if o.open == nil && !o.fresh {
 		o.put([]byte("\n"))
 	}
@@ -194,13 +191,13 @@ func (o *Output) emit(w writer, text []byte) {
 		o.ended.Broadcast()
 		return
 	}
-	o.open, o.since = w, time.Now()
+	o.open, o.since = s, time.Now()
 }
 
-// acquire waits until w may write: no line is open, or its own is, or one that
+// acquire waits until s may write: no line is open, or its own is, or one that
 // has been quiet for too long.
-func (o *Output) acquire(w writer) {
-	for o.open != nil && o.open != w {
+func (o *Output) acquire(s *stream) {
+	for o.open != nil && o.open != s {
 		left := openQuiet - time.Since(o.since)
 		if left <= 0 {
 			o.open = nil
@@ -216,11 +213,11 @@ func (o *Output) acquire(w writer) {
 	}
 }
 
-// release ends w's open line, which has no newline and gets none.
-func (o *Output) release(w writer) {
+// release ends the open line of s, which has no newline and gets none.
+func (o *Output) release(s *stream) {
 	o.line.Lock()
 	defer o.line.Unlock()
-	if o.open == w {
+	if o.open == s {
 		o.open = nil
 		o.ended.Broadcast()
 	}

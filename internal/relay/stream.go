@@ -33,6 +33,9 @@ type stream struct {
 	begun bool
 	// due is when the line's beginning is to be shown; zero if it is not.
 	due time.Time
+	// timer is when reading is interrupted; zero if it is not. It may be earlier
+	// than due, so that a stream of lines does not set it for each.
+	timer time.Time
 	// stopping tells run to end as if the pipe had.
 	stopping atomic.Bool
 }
@@ -45,7 +48,7 @@ func (s *stream) run() {
 		if n > 0 {
 			s.take(n, false)
 		} else if errors.Is(err, os.ErrDeadlineExceeded) && !s.stopping.Load() {
-			s.show()
+			s.elapsed()
 		} else if err != nil {
 			s.finish()
 			return
@@ -110,17 +113,32 @@ func (s *stream) pass(n int) {
 	s.due = time.Time{}
 }
 
-// schedule sets the time at which the beginning of a line is shown, if it is to
-// be. Only a pipe with one pending costs a timer.
-func (s *stream) schedule() {
-	want := s.text > 0 && s.isPrompt()
-	if want == !s.due.IsZero() {
-		return
+// elapsed shows the beginning of a line whose time has come.
+func (s *stream) elapsed() {
+	s.timer = time.Time{}
+	if !s.due.IsZero() && !time.Now().Before(s.due) {
+		s.show()
 	}
-	if want {
+	if s.due.IsZero() {
+		s.setTimer(time.Time{})
+	}
+}
+
+// schedule sets the time at which the beginning of a line is shown, if it is to
+// be.
+func (s *stream) schedule() {
+	if s.due.IsZero() && s.text > 0 && s.isPrompt() {
 		s.due = time.Now().Add(partialDelay)
 	}
-	s.in.SetReadDeadline(s.due)
+	if !s.due.IsZero() && s.timer.IsZero() {
+		s.setTimer(s.due)
+	}
+}
+
+func (s *stream) setTimer(t time.Time) {
+	s.timer = t
+	s.in.SetReadDeadline(t)
+	// Not to undo a stop at the same moment.
 	if s.stopping.Load() {
 		s.stop()
 	}

@@ -60,7 +60,7 @@ func (f *forms) encodings(text string) {
 type jsonStyle struct {
 	// ascii escapes everything outside ASCII, del also U+007F (Python's default).
 	ascii, del bool
-	// html escapes < > & U+2028 U+2029 (Go's default).
+	// html escapes < > & (Go's default).
 	html bool
 	// slash writes \/ (PHP's default).
 	slash bool
@@ -70,6 +70,9 @@ type jsonStyle struct {
 	quotes bool
 	// upper writes hexadecimal digits in upper case.
 	upper bool
+	// lines escapes U+2028 and U+2029, and writes \ufffd for what is no UTF-8
+	// (Go, always).
+	lines bool
 }
 
 func (f *forms) json(text string) {
@@ -77,16 +80,20 @@ func (f *forms) json(text string) {
 	choices := choicesFor(text)
 	for bits := choices; ; bits = (bits - 1) & choices {
 		on := func(n int) bool { return bits>>n&1 != 0 }
-		s := jsonStyle{ascii: on(0), del: on(1), html: on(2), slash: on(3), long: on(4), quotes: on(5), upper: on(6)}
+		s := jsonStyle{ascii: on(0), del: on(1), html: on(2), slash: on(3), long: on(4), quotes: on(5), upper: on(6), lines: on(7)}
 		f.add(s.escape(text))
 		if bits == 0 {
 			break
 		}
 	}
 	// A JSON text in a string of another: tool input in an event.
-	plain, ascii := jsonStyle{}, jsonStyle{ascii: true, del: true}
-	f.add(plain.escape(plain.escape(text)))
-	f.add(plain.escape(ascii.escape(text)))
+	common := []jsonStyle{{}, {ascii: true, del: true}, {lines: true}}
+	for _, inner := range common {
+		once := inner.escape(text)
+		for _, outer := range common {
+			f.add(outer.escape(once))
+		}
+	}
 }
 
 // choicesFor is a bit for each field of jsonStyle, in their order, that matters
@@ -96,9 +103,9 @@ func choicesFor(text string) int {
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && text[i] != "\ufffd"[0]:
-			bits |= 1<<0 | 1<<2 | 1<<6
+			bits |= 1<<0 | 1<<6 | 1<<7
 		case r == '\u2028', r == '\u2029':
-			bits |= 1<<0 | 1<<2 | 1<<6
+			bits |= 1<<0 | 1<<6 | 1<<7
 		case r > 0x7f:
 			bits |= 1<<0 | 1<<6
 		case r == 0x7f:
@@ -136,7 +143,7 @@ func (s jsonStyle) invalid(b *strings.Builder, c byte) {
 	switch {
 	case s.ascii:
 		s.unit(b, 0xdc00+rune(c))
-	case s.html:
+	case s.lines:
 		s.unit(b, utf8.RuneError)
 	default:
 		b.WriteByte(c)
@@ -160,7 +167,7 @@ func (s jsonStyle) rune(b *strings.Builder, r rune) {
 		b.WriteString(`\b`)
 	case r == '\f' && !s.long:
 		b.WriteString(`\f`)
-	case r < ' ', r == 0x7f && s.del, s.html && strings.ContainsRune("<>&\u2028\u2029", r):
+	case r < ' ', r == 0x7f && s.del, s.html && strings.ContainsRune("<>&", r), s.lines && strings.ContainsRune("\u2028\u2029", r):
 		s.unit(b, r)
 	case r > 0xffff && s.ascii:
 		r -= 0x10000
