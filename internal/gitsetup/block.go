@@ -1,0 +1,136 @@
+package gitsetup
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"agent-init/internal/problem"
+)
+
+const (
+	blockBegin = "# >>> agent-init: replaced at every start, lines of your own belong below it"
+	blockEnd   = "# <<< agent-init"
+	// ownTag ends every line that is ours. git config(1) writes new variables
+	// into the last section of that name, which may stand in our block, and
+	// drops a comment from a line that it changes: what has no tag is not ours.
+	ownTag = " # agent-init"
+)
+
+// section and name of a setting, as the block spells them.
+func (s Setting) split() (section, name string) {
+	section, name, _ = strings.Cut(s.Key, ".")
+	return section, name
+}
+
+// renderBlock writes settings between the marker lines.
+func renderBlock(settings []Setting) []byte {
+	var b bytes.Buffer
+	b.WriteString(blockBegin + "\n")
+	last := ""
+	for _, s := range settings {
+		section, name := s.split()
+		if section != last {
+			fmt.Fprintf(&b, "[%s]\n", section)
+			last = section
+		}
+		fmt.Fprintf(&b, "\t%s = %s%s\n", name, quote(s.Value), ownTag)
+	}
+	b.WriteString(blockEnd + "\n")
+	return b.Bytes()
+}
+
+// userContent is a configuration file without what is ours in it.
+type userContent struct {
+	bom bool
+	// moved are lines that stood inside our block and are not ours.
+	moved []byte
+	rest  []byte
+}
+
+// all is what git reads of it.
+func (u userContent) all() []byte { return append(bytes.Clone(u.moved), u.rest...) }
+
+// with puts a block before the user's lines, so that those win.
+func (u userContent) with(block []byte) []byte {
+	var b bytes.Buffer
+	if u.bom {
+		b.WriteString(bom)
+	}
+	b.Write(block)
+	b.Write(u.moved)
+	b.Write(u.rest)
+	return b.Bytes()
+}
+
+// splitConfig takes our block out of a file. A marker without its counterpart
+// is an Error: where ours ends is then unknown, and lines of the user's could
+// be lost.
+func splitConfig(path string, data []byte) (userContent, *problem.Problem) {
+	var u userContent
+	data, u.bom = bytes.CutPrefix(data, []byte(bom))
+	var in *block
+	number := 0
+	for raw := range bytes.Lines(data) {
+		number++
+		line := strings.TrimRight(string(raw), "\r\n")
+		switch {
+		case line == blockBegin && in == nil:
+			in = &block{line: number}
+		case line == blockEnd && in != nil:
+			u.moved = append(u.moved, in.foreign...)
+			in = nil
+		case line == blockBegin:
+			return u, unpaired(path, in.line, "no end marker")
+		case line == blockEnd:
+			return u, unpaired(path, number, "no begin marker")
+		case in != nil:
+			in.add(line, raw)
+		default:
+			u.rest = append(u.rest, raw...)
+		}
+	}
+	if in != nil {
+		return u, unpaired(path, in.line, "no end marker")
+	}
+	return u, nil
+}
+
+func unpaired(path string, line int, which string) *problem.Problem {
+	return &problem.Problem{What: "cannot replace agent-init's block in git configuration", File: path, Line: line,
+		Why:  "it has " + which,
+		Hint: fmt.Sprintf("remove the line %q and the lines that end in %q", map[bool]string{true: blockBegin, false: blockEnd}[which == "no end marker"], strings.TrimSpace(ownTag))}
+}
+
+// block collects the lines of an old block that are not ours, under the section
+// headers that they had.
+type block struct {
+	line            int
+	section, copied string
+	foreign         []byte
+}
+
+func (b *block) add(line string, raw []byte) {
+	trimmed := strings.Trim(line, " \t")
+	switch {
+	case trimmed == "" || strings.HasSuffix(line, ownTag):
+		return
+	case isOwnHeader(trimmed):
+		b.section = trimmed
+		return
+	case trimmed[0] == '[':
+		b.section, b.copied = line, line
+	case trimmed[0] != '#' && trimmed[0] != ';' && b.copied != b.section:
+		b.foreign = append(b.foreign, b.section+"\n"...)
+		b.copied = b.section
+	}
+	b.foreign = append(b.foreign, raw...)
+}
+
+func isOwnHeader(line string) bool {
+	switch line {
+	case "[user]", "[init]", "[safe]", "[credential]":
+		return true
+	}
+	return false
+}
