@@ -77,10 +77,10 @@ func TestRealCLICallsBashAndAnMCPTool(t *testing.T) {
 	s := start(t, Script{Turns: []Turn{
 		{Text: "first the shell", ToolUses: []ToolUse{{Name: "Bash", Input: map[string]any{"command": "echo $((20 + 3))"}}}},
 		{ToolUses: []ToolUse{{Name: "mcp__parts__find", Input: map[string]any{"text": "a \"bolt\""}}}},
-		{Text: "done: {tool_result}"},
+		{Text: "done: {tool_result} ({tool_results})"},
 	}})
 	got := runCLI(t, s, "--mcp-config="+file, "--allowedTools=Bash,mcp__parts__find", "-p", "where is the bolt?")
-	if want := `done: shelf 3 holds a "bolt"`; got != want {
+	if want := `done: shelf 3 holds a "bolt" (23; shelf 3 holds a "bolt")`; got != want {
 		t.Errorf("the CLI printed %q, want %q", got, want)
 	}
 	requests := s.Requests()

@@ -19,8 +19,8 @@ type Script struct {
 
 // Turn is one answer: text, then tool calls.
 type Turn struct {
-	// Text may hold {prompt}, the newest text of the user, and {tool_result},
-	// the newest tool result.
+	// Text may hold {prompt}, the newest text of the user, {tool_result}, the
+	// newest tool result, and {tool_results}, all of them.
 	Text string `json:"text,omitempty"`
 	// ToolUses are the tools that the agent is made to call.
 	ToolUses []ToolUse `json:"tool_uses,omitempty"`
@@ -64,10 +64,14 @@ func (s Script) answer(r Request) Turn {
 	if len(r.Tools) > 0 && r.Turn < len(s.Turns) {
 		turn = s.Turns[r.Turn]
 	}
-	result := ""
-	if n := len(r.ToolResults); n > 0 {
-		result = r.ToolResults[n-1].Text
+	var newest string
+	var all []string
+	for _, result := range r.ToolResults {
+		newest = result.Text
+		all = append(all, newest)
 	}
-	turn.Text = strings.NewReplacer("{prompt}", r.Prompt, "{tool_result}", result).Replace(turn.Text)
+	turn.Text = strings.NewReplacer(
+		"{prompt}", r.Prompt, "{tool_result}", newest, "{tool_results}", strings.Join(all, "; "),
+	).Replace(turn.Text)
 	return turn
 }
