@@ -81,9 +81,9 @@ func splitConfig(path string, data []byte) (userContent, *problem.Problem) {
 			u.moved = append(u.moved, in.foreign...)
 			in = nil
 		case line == blockBegin:
-			return u, unpaired(path, in.line, "no end marker")
+			return u, unpaired(path, in.line, blockEnd)
 		case line == blockEnd:
-			return u, unpaired(path, number, "no begin marker")
+			return u, unpaired(path, number, blockBegin)
 		case in != nil:
 			in.add(line, raw)
 		default:
@@ -91,15 +91,19 @@ func splitConfig(path string, data []byte) (userContent, *problem.Problem) {
 		}
 	}
 	if in != nil {
-		return u, unpaired(path, in.line, "no end marker")
+		return u, unpaired(path, in.line, blockEnd)
 	}
 	return u, nil
 }
 
-func unpaired(path string, line int, which string) *problem.Problem {
-	return &problem.Problem{What: "cannot replace agent-init's block in git configuration", File: path, Line: line,
-		Why:  "it has " + which,
-		Hint: fmt.Sprintf("remove the line %q and the lines that end in %q", map[bool]string{true: blockBegin, false: blockEnd}[which == "no end marker"], strings.TrimSpace(ownTag))}
+func unpaired(path string, line int, missing string) *problem.Problem {
+	p := &problem.Problem{What: "cannot replace agent-init's block in git configuration", File: path, Line: line,
+		Why:  "the begin marker of the block has no end marker",
+		Hint: fmt.Sprintf("remove this line and those that end in %q", strings.TrimSpace(ownTag))}
+	if missing == blockBegin {
+		p.Why = "the end marker of the block has no begin marker"
+	}
+	return p
 }
 
 // block collects the lines of an old block that are not ours, under the section

@@ -89,12 +89,19 @@ func (p *planner) findConfig() {
 		return
 	}
 	p.config = p.mounts.at(filepath.Join(p.configHome(), "git", "config"))
-	var unpaired *problem.Problem
-	if p.own, unpaired = splitConfig(p.config.path, p.config.data); unpaired != nil {
-		p.problem(*unpaired)
-	}
 	if _, set := p.in.Env("GIT_CONFIG_GLOBAL"); set {
 		p.config.obstacle = "git does not read it when GIT_CONFIG_GLOBAL is set"
+		return
+	}
+	own, unpaired := splitConfig(p.config.path, p.config.data)
+	switch {
+	case unpaired == nil:
+		p.own = own
+	case p.config.obstacle == "":
+		p.problem(*unpaired)
+	default:
+		// Nothing can be lost in a file that is not written.
+		p.own = userContent{rest: p.config.data}
 	}
 }
 

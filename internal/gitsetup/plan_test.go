@@ -132,9 +132,9 @@ func TestB3WhatGitWroteIntoTheBlockIsKept(t *testing.T) {
 
 func TestB3UnpairedMarkerRefuses(t *testing.T) {
 	for content, place := range map[string]string{
-		"[a]\n" + blockBegin + "\n[user]\n\tname = x\n[alias]\n\tst = status\n": ":2: it has no end marker",
-		"[a]\n\tb = c\n" + blockEnd + "\n":                                      ":3: it has no begin marker",
-		blockBegin + "\n" + blockBegin + "\n" + blockEnd + "\n":                 ":1: it has no end marker",
+		"[a]\n" + blockBegin + "\n[user]\n\tname = x\n[alias]\n\tst = status\n": ":2: the begin marker of the block has no end marker",
+		"[a]\n\tb = c\n" + blockEnd + "\n":                                      ":3: the end marker of the block has no begin marker",
+		blockBegin + "\n" + blockBegin + "\n" + blockEnd + "\n":                 ":1: the begin marker of the block has no end marker",
 	} {
 		w := newWorld(t)
 		w.write(configFile, content)
@@ -142,6 +142,10 @@ func TestB3UnpairedMarkerRefuses(t *testing.T) {
 		contains(t, "error", errorsOf(p), place)
 		for _, f := range p.Files {
 			t.Errorf("%s would be written", f.Path)
+		}
+		w.env["GIT_CONFIG_GLOBAL"] = ""
+		if p := New(w.in); p.Problems.Refuses() {
+			t.Errorf("a file that git does not read refuses: %v", p.Problems)
 		}
 	}
 }

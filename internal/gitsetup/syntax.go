@@ -19,7 +19,8 @@ type Entry struct {
 	Line int
 }
 
-// ParseConfig reads a file in the syntax of git-config(1), as git 2.39 does.
+// ParseConfig reads a file in the syntax of git-config(1), as git 2.39 does
+// (later ones keep tabs inside unquoted values, which read as blanks here).
 // Includes are entries like any other and are not followed. What git refuses
 // is an Error with its line; the entries before it are returned as well.
 func ParseConfig(path string, data []byte) ([]Entry, *problem.Problem) {
