@@ -232,6 +232,11 @@ func (p *parser) explain(err error) (offset int, why string) {
 	if r, size := utf8.DecodeRune(p.data[min(offset, len(p.data)):]); r == utf8.RuneError && size == 1 {
 		return offset, "it is not valid UTF-8"
 	}
+	if rest := p.data[min(offset, len(p.data)):]; len(rest) > 0 && rest[0] == ',' {
+		if next := bytes.TrimLeft(rest[1:], " \t\r\n"); len(next) > 0 && (next[0] == '}' || next[0] == ']') {
+			return offset, "there is a comma before the closing " + string(next[:1])
+		}
+	}
 	return offset, strings.TrimPrefix(se.Err.Error(), "jsontext: ")
 }
 

@@ -42,14 +42,14 @@ func TestParseRefusesWithOneClearLine(t *testing.T) {
 		{"truncated", "{\"a\": [1,\n", "/f:1:10: it ends in the middle of a value"},
 		{"two documents", "{}\n{}", "/f:2:1: there is more after the end of the document"},
 		{"trailing", "{} x", "/f:1:4: "},
-		{"trailing comma", "{\"a\": 1,\n}", "/f:1:8: "},
+		{"trailing comma", "{\"a\": 1,\n}", "/f:1:8: there is a comma before the closing }"},
 		{"comment", "// hi\n{}", "/f:1:1: "},
 		{"single quotes", "{'a': 1}", "/f:1:2: "},
 		{"umlaut before", "{\"ä\": x}", "/f:1:7: "},
 		{"deep arrays", strings.Repeat("[", 20000), "/f:1:102: it is nested more than 100 levels deep"},
 		{"deep objects", strings.Repeat(`{"a":`, 20000), "it is nested more than 100 levels deep"},
 		{"NaN", `{"a": NaN}`, "/f:1:7: "},
-		{"lone surrogate", `{"a": "\ud800"}`, "/f:1:8: "},
+		{"lone surrogate", `{"a": "\ud800"}`, "/f:1:8: there is a comma before the closing }"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"agent-init/internal/boot"
+	"agent-init/internal/config"
+	"agent-init/internal/event"
+	"agent-init/internal/problem"
+	"agent-init/internal/relay"
+	"agent-init/internal/rundir"
+	"agent-init/internal/supervise"
+)
+
+// drainTime bounds the delivery of what is in flight after the agent's exit.
+const drainTime = 2 * time.Second
+
+// provider names agent-init in its own events.
+const provider = "agent-init"
+
+// session is one run of agent-init as a supervisor.
+type session struct {
+	super    *supervise.Supervisor
+	stderr   *relay.Output
+	terminal bool
+	cfg      *config.Config
+	found    problem.List
+	log      zerolog.Logger
+	command  []string
+	// id is the session id in agent-init's own events.
+	id string
+}
+
+// runCommand boots the workspace and supervises the agent. In a workspace that
+// lives already there is nothing to boot: it acts as exec.
+func runCommand(args []string) int {
+	s, code := newSession(args)
+	if s == nil {
+		return code
+	}
+	if dir, holder := s.live(); holder != 0 {
+		if !rundir.Inside(holder) {
+			return s.refuse(problem.List{{What: "cannot use runtime directory", File: dir.Path,
+				Why: fmt.Sprintf("another agent-init, process %d, uses it", holder), Hint: "give this one its own with AGENTIC_RUNTIME_DIR"}})
+		}
+		return s.join(dir)
+	}
+	plan := boot.New(s.cfg, s.found, s.command)
+	s.stderr.SetMasker(plan.Masker)
+	path, notFound := s.lookup(plan)
+	if plan.Problems.Refuses() {
+		return s.refuse(plan.Problems)
+	}
+	if notFound != nil {
+		logProblems(s.log, plan.Problems)
+		s.log.Error().Msg(notFound.Error())
+		return s.finish(supervise.StartErrorCode(notFound))
+	}
+	if err := plan.Apply(s.stopRequested); err != nil {
+		return s.bootFailed(plan, err)
+	}
+	if err := s.announce(plan); err != nil {
+		return s.bootFailed(plan, err)
+	}
+	if s.stopRequested() {
+		return s.bootFailed(plan, boot.ErrInterrupted)
+	}
+	return s.supervise(supervise.Command{Path: path, Argv: plan.Argv, Env: plan.Env})
+}
+
+// newSession reads the configuration; a nil session has ended with the code.
+func newSession(args []string) (*session, int) {
+	s := &session{super: supervise.Listen(), stderr: relay.NewOutput(2), terminal: isTerminal(2)}
+	s.cfg, s.found = config.Environment()
+	rest, err := s.cfg.ParseFlags(args)
+	if err != nil {
+		return nil, usageError("%v", err)
+	}
+	if len(rest) == 0 {
+		return nil, usageError("no command to run")
+	}
+	s.command, s.id = rest, sessionID(s.cfg)
+	s.log = newLogger(s.stderr, s.cfg.LogLevel, s.terminal)
+	options, bad := supervision(s.cfg, s.log)
+	s.found.Add(bad...)
+	s.super.Configure(options)
+	return s, 0
+}
+
+// sessionID is the configured one, the workspace's, or a random UUID (RFC 9562,
+// version 4).
+func sessionID(cfg *config.Config) string {
+	if id := cmp.Or(cfg.SessionID, cfg.WorkspaceID); id != "" {
+		return id
+	}
+	var b [16]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return fmt.Sprintf("process-%d-%d", os.Getpid(), time.Now().UnixNano())
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// supervision turns settings into options.
+func supervision(cfg *config.Config, log zerolog.Logger) (supervise.Options, problem.List) {
+	var bad problem.List
+	o := supervise.Options{Grace: cfg.StopGrace.Duration, Timeout: cfg.Timeout.Duration, Log: log, Rewrite: map[unix.Signal]unix.Signal{}}
+	if cfg.SignalScope == "child" {
+		o.Scope = supervise.Child
+	}
+	for _, text := range cfg.StopSignals {
+		sig, err := supervise.ParseSignal(text)
+		if err != nil {
+			bad.Add(problem.Problem{What: "cannot use AGENTIC_STOP_SIGNALS", Why: err.Error(), Hint: "use names or numbers such as TERM, INT or 15"})
+		}
+		o.StopSignals = append(o.StopSignals, sig)
+	}
+	for _, text := range cfg.Rewrite {
+		from, to, err := supervise.ParseRewrite(text)
+		if err != nil {
+			bad.Add(problem.Problem{What: "cannot use AGENTIC_REWRITE", Why: err.Error(), Hint: "write FROM:TO, as in 15:2 or TERM:INT; 15:0 drops the signal"})
+		}
+		o.Rewrite[from] = to
+	}
+	return o, bad
+}
+
+// live finds the agent-init that holds the runtime directory; its process id
+// is -1 where it cannot be known.
+func (s *session) live() (rundir.Dir, int) {
+	dir, bad := rundir.Choose(s.cfg.RuntimeDir)
+	if bad != nil {
+		return dir, 0
+	}
+	pid, live := dir.Live()
+	if !live {
+		return dir, 0
+	}
+	if pid == 0 {
+		return dir, -1
+	}
+	return dir, pid
+}
+
+// lookup finds the command on the PATH that the agent will have.
+func (s *session) lookup(plan *boot.Plan) (string, error) {
+	return supervise.Lookup(plan.Argv[0], pathOf(plan.Env))
+}
+
+func pathOf(env []string) string {
+	for _, entry := range env {
+		if len(entry) > 5 && entry[:5] == "PATH=" {
+			return entry[5:]
+		}
+	}
+	return ""
+}
+
+func (s *session) stopRequested() bool {
+	_, stop := s.super.StopRequested()
+	return stop
+}
+
+// refuse says why boot does not start and that nothing was written.
+func (s *session) refuse(found problem.List) int {
+	logProblems(s.log, found)
+	return s.finish(exitRefused)
+}
+
+func (s *session) bootFailed(plan *boot.Plan, err error) int {
+	logProblems(s.log, plan.Problems)
+	if errors.Is(err, boot.ErrInterrupted) {
+		sig, _ := s.super.StopRequested()
+		s.log.Warn().Str("signal", supervise.SignalName(sig)).Msg("boot was interrupted; the agent was not started")
+		return s.finish(128 + int(sig))
+	}
+	var p problem.Problem
+	if errors.As(err, &p) {
+		logProblems(s.log, problem.List{p})
+	} else {
+		s.log.Error().Msg(err.Error())
+	}
+	return s.finish(exitRefused)
+}
+
+// announce writes the boot report, says what boot found, and sends the event
+// workspace_ready.
+func (s *session) announce(plan *boot.Plan) error {
+	if supervise.MemoryGroupKill() {
+		plan.Problems.Add(problem.Problem{Severity: problem.Warning, What: "memory.oom.group is set",
+			Why: "when memory runs out the kernel ends agent-init together with the agent, so that nothing can be reported", Hint: "unset it for this container"})
+	}
+	if err := plan.WriteReport(); err != nil {
+		return err
+	}
+	logProblems(s.log, plan.Problems)
+	s.log.Info().Int("plugins", len(plan.Plugins)).Int("mcp_servers", len(plan.MCP.Servers)).Int("repos", len(plan.Repos.Repos)).
+		Int("warnings", len(plan.Problems.Only(problem.Warning))).Str("agent", plan.Agent.String()).Msg("workspace is ready")
+	s.emit(event.New("workspace_ready", s.id, provider, time.Now()).Add(plan.Report()...))
+	return nil
+}
+
+// emit sends an event of agent-init's own where programs read events; a
+// person at a terminal has the log.
+func (s *session) emit(e *event.Event) {
+	if !s.terminal {
+		s.stderr.Write(e.AppendJSON(nil))
+	}
+}
+
+// supervise runs the command to its end and returns the exit code.
+func (s *session) supervise(c supervise.Command) int {
+	c.Stderr = -1
+	if !s.terminal {
+		r, w, err := stderrPipe()
+		if err != nil {
+			s.log.Error().Msgf("cannot make a pipe for the agent's stderr: %v", err)
+			return s.finish(exitFault)
+		}
+		s.stderr.Copy(r)
+		c.Stderr = w
+	}
+	_, err := s.super.Start(c)
+	if c.Stderr >= 0 {
+		unix.Close(c.Stderr)
+	}
+	if err != nil {
+		s.log.Error().Msg(err.Error())
+		return s.finish(supervise.StartErrorCode(err))
+	}
+	outcome := s.super.Wait()
+	s.reportEnded(outcome)
+	code := outcome.Code
+	if slices.Contains(s.cfg.SuccessCodes.Values, code) {
+		code = exitOK
+	}
+	return s.finish(code)
+}
+
+// reportEnded names the processes that the agent left and that had to be
+// ended.
+func (s *session) reportEnded(outcome supervise.Outcome) {
+	if len(outcome.Ended) == 0 {
+		return
+	}
+	var members [][]event.Member
+	for _, e := range outcome.Ended {
+		members = append(members, []event.Member{event.Int("pid", int64(e.PID)), event.String("name", e.Name), event.String("signal", supervise.SignalName(e.Signal))})
+	}
+	s.emit(event.New("orphans_ended", s.id, provider, time.Now()).Add(event.List("processes", members...)))
+	s.log.Info().Int("processes", len(outcome.Ended)).Msg("ended what the agent left running")
+}
+
+// finish delivers what is in flight, within the grace where a stop signal has
+// started one.
+func (s *session) finish(code int) int {
+	deadline := time.Now().Add(drainTime)
+	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
+		deadline = end
+	}
+	s.stderr.Drain(deadline)
+	return code
+}
+
+// stderrPipe returns the end to read from, non-blocking for Go's poller, and
+// the descriptor for the agent, which must block as any program expects.
+func stderrPipe() (*os.File, int, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, err
+	}
+	if err := syscall.SetNonblock(fds[0], true); err != nil {
+		return nil, -1, err
+	}
+	return os.NewFile(uintptr(fds[0]), "agent stderr"), fds[1], nil
+}
+
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}

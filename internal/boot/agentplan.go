@@ -1,0 +1,123 @@
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agent-init/internal/agent"
+	"agent-init/internal/atomicfile"
+	"agent-init/internal/gitsetup"
+	"agent-init/internal/mcp"
+	"agent-init/internal/rundir"
+)
+
+// planGit puts together what git needs: the repos whose owner may be another,
+// and the credentials in the order in which git is to try them.
+func (p *Plan) planGit() {
+	mode := gitsetup.Store
+	if p.Config.GitCredentials == "none" {
+		mode = gitsetup.None
+	}
+	p.Git = gitsetup.New(gitsetup.Input{
+		Env:         p.environ.lookup,
+		Home:        p.environ.get("HOME"),
+		RuntimeDir:  p.Runtime.Path,
+		SafeDirs:    p.safeDirectories(),
+		Credentials: mode,
+		Hosts:       p.credentials(),
+	})
+	p.Problems.Add(p.Git.Problems...)
+	p.setAll(p.Git.Env)
+}
+
+func (p *Plan) credentials() []gitsetup.Host {
+	github := gitsetup.Host{Name: "github.com", User: "x-access-token", Variable: "GITHUB_TOKEN"}
+	if p.environ.get("GITHUB_TOKEN") == "" {
+		github.Variable = "GH_TOKEN"
+	}
+	hosts := []gitsetup.Host{github}
+	for _, h := range p.secrets.hosts {
+		// A host that the user configures replaces the one built in.
+		hosts = slices.DeleteFunc(hosts, func(b gitsetup.Host) bool { return b.Name == h.Name && b == github })
+		hosts = append(hosts, h)
+	}
+	for i := range hosts {
+		hosts[i].Token = p.environ.get(hosts[i].Variable)
+	}
+	return hosts
+}
+
+// safeDirectories are the mounted repos, the workspace and the repos in it.
+func (p *Plan) safeDirectories() (dirs []string) {
+	for _, r := range p.Repos.Repos {
+		dirs = append(dirs, r.Path)
+	}
+	ws := absolute(p.Config.WorkspaceDir)
+	dirs = append(dirs, ws)
+	entries, _ := os.ReadDir(filepath.Join(ws, "repos"))
+	for _, e := range entries {
+		if path := filepath.Join(ws, "repos", e.Name()); isDir(path) {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// planAgent decides the agent's arguments and environment.
+func (p *Plan) planAgent() {
+	offer := agent.Offer{MCPStrict: p.Config.MCPStrict.On}
+	for _, pl := range p.Plugins {
+		offer.PluginDirs = append(offer.PluginDirs, pl.Path)
+	}
+	if len(p.MCP.Servers) > 0 {
+		offer.MCPConfig = p.MCPPath
+	}
+	p.Flags = agent.Claude.Flags(offer)
+	p.Argv = p.Command
+	if len(p.Command) > 0 {
+		p.Agent = agent.Choose(p.Config.Agent, p.Command[0])
+		p.Argv = agent.Insert(p.Command, p.Agent.Flags(offer))
+	}
+	p.environ.set("AGENTIC_PLUGIN_FLAGS", agent.Quote(p.Flags))
+	if p.Runtime.Path != "" {
+		p.environ.set("AGENTIC_REPO_MAP", p.Runtime.Join(rundir.Repos))
+		p.Files = append(p.Files, p.runtimeFile(rundir.Repos, p.Repos.AppendJSON(nil)))
+	}
+	if p.Agent == agent.None {
+		// An agent that knows no plugins can still run their programs.
+		p.environ.appendPath(p.binDirs())
+	}
+	if p.Agent == agent.Claude {
+		p.Problems.Add(mcp.Managed("/", p.Config.MCPStrict.On)...)
+	}
+	p.Env = p.environ.without(p.Config.WithholdEnv)
+}
+
+// binDirs are the directories of programs that plugins bring.
+func (p *Plan) binDirs() (dirs []string) {
+	for _, pl := range p.Plugins {
+		if len(pl.Components.Bin) > 0 {
+			dirs = append(dirs, filepath.Join(pl.Path, "bin"))
+		}
+	}
+	return dirs
+}
+
+func (p *Plan) setAll(env []string) {
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		p.environ.set(name, value)
+	}
+}
+
+// runtimeFile is a file that lives as long as the container.
+func (p *Plan) runtimeFile(name string, data []byte) atomicfile.File {
+	return atomicfile.File{Path: p.Runtime.Join(name), Data: data, Mode: 0o600, DirMode: 0o700}
+}

@@ -1,0 +1,122 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"agent-init/internal/atomicfile"
+	"agent-init/internal/problem"
+	"agent-init/internal/rundir"
+	"agent-init/internal/textfile"
+)
+
+// Apply writes what the plan holds. Interrupted asks between any two steps
+// whether to stop; Apply then returns ErrInterrupted. Another error refuses
+// the start; what can be done without is added to Problems as a warning.
+func (p *Plan) Apply(interrupted func() bool) error {
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"write runtime directory", p.claimRuntime},
+		{"write workspace", p.makeDirectories},
+		{"write git", p.writeGit},
+		{"write files", p.writeFiles},
+	}
+	for _, s := range steps {
+		if interrupted() {
+			return ErrInterrupted
+		}
+		var err error
+		p.step(s.name, func() { err = s.do() })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrInterrupted says that a stop signal ended boot.
+var ErrInterrupted = errors.New("interrupted by a stop signal")
+
+// claimRuntime locks the runtime directory. The lock is held until the process
+// ends.
+func (p *Plan) claimRuntime() error {
+	if p.Runtime.Path == "" {
+		return nil
+	}
+	lock, err := p.Runtime.Claim()
+	if err != nil {
+		return problem.Problem{What: "cannot use runtime directory", File: p.Runtime.Path, Why: textfile.Reason(err),
+			Hint: "let AGENTIC_RUNTIME_DIR name a directory of this container alone"}
+	}
+	p.lock = lock
+	return nil
+}
+
+// makeDirectories makes what it can: a workspace on a read-only mount is still
+// of use to an agent that only reads.
+func (p *Plan) makeDirectories() error {
+	for _, dir := range p.Directories {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "cannot make directory", File: dir, Why: textfile.Reason(err),
+				Hint: "mount it writable for uid " + fmt.Sprint(os.Geteuid())})
+		}
+	}
+	return nil
+}
+
+func (p *Plan) writeGit() error {
+	for _, f := range p.Git.Files {
+		_, err := f.Write()
+		switch {
+		case err == nil:
+		case f.Path == p.Git.ConfigFile && unwritable(err):
+			p.setAll(p.Git.EnvironFallback())
+			p.Env = p.environ.without(p.Config.WithholdEnv)
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "cannot write git configuration", File: f.Path, Why: textfile.Reason(err),
+				Hint: "it reaches git through GIT_CONFIG_COUNT instead"})
+		default:
+			return problem.Problem{What: "cannot write git configuration", File: f.Path, Why: textfile.Reason(err), Hint: "make the home directory writable, or set AGENTIC_GIT_CREDENTIALS=none"}
+		}
+	}
+	return nil
+}
+
+// unwritable tells whether the place cannot be written, as opposed to a fault
+// such as a full disk.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EBUSY) ||
+		errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.ENOTDIR)
+}
+
+func (p *Plan) writeFiles() error {
+	for _, f := range p.Files {
+		if err := write(f); err != nil {
+			return err
+		}
+	}
+	if p.Runtime.Path == "" {
+		return nil
+	}
+	return write(p.runtimeFile(rundir.Launch, p.launchJSON()))
+}
+
+// WriteReport writes the boot report; it is the last step, so that it can say
+// how long the others took.
+func (p *Plan) WriteReport() error {
+	if p.Runtime.Path == "" {
+		return nil
+	}
+	return write(p.runtimeFile(rundir.Report, p.ReportJSON()))
+}
+
+func write(f atomicfile.File) error {
+	if _, err := f.Write(); err != nil {
+		return problem.Problem{What: "cannot write", File: f.Path, Why: textfile.Reason(err), Hint: "make room for it, or make its directory writable"}
+	}
+	return nil
+}

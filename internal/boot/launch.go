@@ -1,0 +1,141 @@
+package boot
+
+import (
+	"slices"
+	"strings"
+
+	"agent-init/internal/agent"
+	"agent-init/internal/event"
+	"agent-init/internal/jsondoc"
+	"agent-init/internal/problem"
+	"agent-init/internal/rundir"
+	"agent-init/internal/secret"
+	"agent-init/internal/textfile"
+)
+
+// Launch is what a later command in the same workspace needs to run as the
+// agent does. It names secrets and never holds one.
+type Launch struct {
+	// Flags hand plugins and MCP servers to Claude Code.
+	Flags []string
+	// Env are variables that boot set, secrets aside.
+	Env []string
+	// Files are the secrets that were found in files.
+	Files []SecretFile
+	// Masked are the names of variables whose values must not be shown.
+	Masked []string
+	// Withheld are the names that the agent does not get.
+	Withheld []string
+	// Bin are plugin directories for the PATH of an agent without plugins.
+	Bin []string
+}
+
+// SecretFile is a variable and the file that holds its value.
+type SecretFile struct{ Name, Path string }
+
+func (p *Plan) launch() Launch {
+	l := Launch{Flags: p.Flags, Masked: p.secrets.masked, Withheld: p.Config.WithholdEnv, Bin: p.binDirs()}
+	for _, name := range p.environ.added {
+		if v := p.secrets.values[name]; v.Origin == secret.File {
+			l.Files = append(l.Files, SecretFile{name, v.Path})
+		} else if name != "PATH" {
+			l.Env = append(l.Env, name+"="+p.environ.get(name))
+		}
+	}
+	return l
+}
+
+func (p *Plan) launchJSON() []byte {
+	l := p.launch()
+	return document([]event.Member{
+		event.Strings("flags", l.Flags),
+		event.Strings("env", l.Env),
+		event.List("secret_files", each(l.Files, func(f SecretFile) []event.Member {
+			return []event.Member{event.String("name", f.Name), event.String("path", f.Path)}
+		})...),
+		event.Strings("masked", l.Masked),
+		event.Strings("withheld", l.Withheld),
+		event.Strings("bin", l.Bin),
+	})
+}
+
+// ReadLaunch reads what the boot of a live workspace left for later commands.
+func ReadLaunch(dir rundir.Dir) (Launch, *problem.Problem) {
+	var l Launch
+	path := dir.Join(rundir.Launch)
+	fail := func(why string) (Launch, *problem.Problem) {
+		return l, &problem.Problem{What: "cannot join the workspace", File: path, Why: why, Hint: "is its boot over? agent-init writes this file at the end of it"}
+	}
+	data, err := textfile.Read(path)
+	if err != nil {
+		return fail(textfile.Reason(err))
+	}
+	doc, bad := jsondoc.Parse("launch file", path, data)
+	if bad != nil {
+		return fail(bad.Why)
+	}
+	texts := func(name string) (out []string) {
+		v, _ := doc.Root.Get(name)
+		for _, e := range v.Elements {
+			out = append(out, e.Text)
+		}
+		return out
+	}
+	l = Launch{Flags: texts("flags"), Env: texts("env"), Masked: texts("masked"), Withheld: texts("withheld"), Bin: texts("bin")}
+	files, _ := doc.Root.Get("secret_files")
+	for _, e := range files.Elements {
+		name, _ := e.Get("name")
+		path, _ := e.Get("path")
+		l.Files = append(l.Files, SecretFile{name.Text, path.Text})
+	}
+	return l, nil
+}
+
+// Prepared is a command as it runs in a live workspace.
+type Prepared struct {
+	Argv, Env []string
+	Masker    *secret.Masker
+	Agent     agent.Kind
+	Problems  problem.List
+}
+
+// Prepare gives a command the flags and the environment that the agent of the
+// workspace has.
+func (l Launch) Prepare(command, environ []string, setting string) Prepared {
+	env := newEnviron(environ)
+	var out Prepared
+	for _, entry := range l.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		env.set(name, value)
+	}
+	for _, f := range l.Files {
+		if env.get(f.Name) != "" {
+			continue
+		}
+		// The file is read afresh, so that a rotated secret counts.
+		file := secret.Sources{Env: func(name string) (string, bool) { return f.Path, name == f.Name+"_FILE" }}
+		value, bad := file.Lookup(f.Name)
+		if bad != nil {
+			bad.Severity = problem.Warning
+			out.Problems.Add(*bad)
+			continue
+		}
+		env.set(f.Name, value.Text)
+	}
+	var secrets []string
+	for _, entry := range env.entries {
+		if name, value, _ := strings.Cut(entry, "="); secret.IsCredential(name) || slices.Contains(l.Masked, name) {
+			secrets = append(secrets, value)
+		}
+	}
+	out.Masker = secret.NewMasker(secrets)
+	out.Agent = agent.Choose(setting, command[0])
+	out.Argv = command
+	if out.Agent == agent.Claude {
+		out.Argv = agent.Insert(command, l.Flags)
+	} else {
+		env.appendPath(l.Bin)
+	}
+	out.Env = env.without(l.Withheld)
+	return out
+}

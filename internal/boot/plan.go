@@ -1,0 +1,168 @@
+// Package boot turns settings, environment and files into a Plan, and a Plan
+// into a prepared workspace. A Plan is a value: it holds everything that boot
+// will write and run and every problem found. Nothing but Apply touches the
+// disk.
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"agent-init/internal/agent"
+	"agent-init/internal/atomicfile"
+	"agent-init/internal/config"
+	"agent-init/internal/gitsetup"
+	"agent-init/internal/mcp"
+	"agent-init/internal/plugin"
+	"agent-init/internal/problem"
+	"agent-init/internal/repo"
+	"agent-init/internal/rundir"
+	"agent-init/internal/secret"
+)
+
+// Plan is what boot found and decided.
+type Plan struct {
+	Config *config.Config
+	// Command is the command as it was given, Argv as the agent gets it.
+	Command, Argv []string
+	Agent         agent.Kind
+	// Flags hand plugins and MCP servers to Claude Code, whatever Agent is.
+	Flags   []string
+	Plugins []plugin.Plugin
+	// Requirements are the variables that plugins declare, in their order.
+	Requirements []Requirement
+	Repos        repo.Map
+	MCP          mcp.Result
+	// MCPPath is where the merged config goes; empty when it goes nowhere.
+	MCPPath string
+	Git     gitsetup.Plan
+	Runtime rundir.Dir
+	// Directories are to be made below the workspace.
+	Directories []string
+	// Files are to be written, in this order, those of Git before them.
+	Files []atomicfile.File
+	// Env is the agent's whole environment.
+	Env []string
+	// Masker hides every secret that the plan knows.
+	Masker   *secret.Masker
+	Steps    []Step
+	Problems problem.List
+
+	environ *environ
+	secrets *secrets
+	lock    *rundir.Lock
+}
+
+// Requirement is a variable that a plugin declares, and whether it is set.
+type Requirement struct {
+	plugin.Requirement
+	Plugin string
+	Set    bool
+	// Origin says where the value comes from: environment, file, default.
+	Origin string
+}
+
+// Step is one part of boot and how long it took.
+type Step struct {
+	Name     string
+	Duration time.Duration
+	// Found are the problems that the step found.
+	Found problem.List
+}
+
+// New gathers everything, in the order of the contract, and goes on after
+// every problem.
+func New(cfg *config.Config, found problem.List, command []string) *Plan {
+	p := &Plan{Config: cfg, Command: command, Problems: found, environ: newEnviron(os.Environ())}
+	p.step("plugins", p.scanPlugins)
+	p.step("secrets", p.findSecrets)
+	p.step("runtime", p.chooseRuntime)
+	p.step("directories", p.planDirectories)
+	p.step("repos", p.scanRepos)
+	p.step("mcp", p.mergeMCP)
+	p.step("git", p.planGit)
+	p.step("agent", p.planAgent)
+	return p
+}
+
+func (p *Plan) step(name string, do func()) {
+	start, before := time.Now(), len(p.Problems)
+	do()
+	p.Steps = append(p.Steps, Step{name, time.Since(start), p.Problems[before:]})
+}
+
+func (p *Plan) scanPlugins() {
+	dir := absolute(p.Config.PluginsDir)
+	var found problem.List
+	p.Plugins, found = plugin.Scan(dir, plugin.Options{Only: p.Config.Plugins, Skip: p.skips()})
+	p.Problems.Add(found...)
+	p.warnAbsent("PLUGINS_DIR", dir, "no plugin is loaded")
+	for _, pl := range p.Plugins {
+		if pl.Format == plugin.Kairo {
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "plugin", File: pl.Path,
+				Why: "Claude Code does not read .kairo-plugin", Hint: "rename the directory to .claude-plugin"})
+		}
+	}
+}
+
+func (p *Plan) skips() bool { return p.Config.PluginErrors == "skip" }
+
+// warnAbsent speaks up when a directory that the user named is not there; the
+// defaults may be absent.
+func (p *Plan) warnAbsent(setting, dir, effect string) {
+	if !p.Config.Explicit(setting) {
+		return
+	}
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: config.Prefix + setting, File: dir, Why: "it does not exist; " + effect})
+	}
+}
+
+func (p *Plan) chooseRuntime() {
+	dir, bad := rundir.Choose(p.Config.RuntimeDir)
+	p.Runtime = dir
+	if bad != nil {
+		p.Problems.Add(*bad)
+	}
+}
+
+func (p *Plan) planDirectories() {
+	ws := absolute(p.Config.WorkspaceDir)
+	for _, name := range []string{"artifacts/input", "artifacts/output", "repos"} {
+		p.Directories = append(p.Directories, filepath.Join(ws, name))
+	}
+	if info, err := os.Stat(ws); err == nil && !info.IsDir() {
+		p.Problems.Add(problem.Problem{What: "cannot use workspace", File: ws, Why: "it is a file, not a directory", Hint: "let AGENTIC_WORKSPACE_DIR name a directory"})
+	}
+}
+
+func (p *Plan) scanRepos() {
+	dir := absolute(p.Config.ReposDir)
+	var found problem.List
+	p.Repos, found = repo.Scan(dir, repo.Options{Skip: p.skips()})
+	p.Problems.Add(found...)
+	p.warnAbsent("REPOS_DIR", dir, "there are no repos")
+}
+
+// absolute makes a path that the agent can use from any directory.
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return abs
+}
+
+// RepoProblems are the findings about repos and their MCP configs.
+func (p *Plan) RepoProblems() (found problem.List) {
+	for _, s := range p.Steps {
+		if s.Name == "repos" || s.Name == "mcp" {
+			found.Add(s.Found...)
+		}
+	}
+	return found
+}

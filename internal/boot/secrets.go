@@ -1,0 +1,175 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"agent-init/internal/gitsetup"
+	"agent-init/internal/problem"
+	"agent-init/internal/secret"
+)
+
+// secrets is where the values of variables came from, by name.
+type secrets struct {
+	values map[string]secret.Value
+	// masked are the names whose values must not be shown.
+	masked []string
+	hosts  []gitsetup.Host
+}
+
+// findSecrets looks up every declared variable, every known credential and
+// every one that a git host names, and sets what was not in the environment.
+func (p *Plan) findSecrets() {
+	s := &secrets{values: map[string]secret.Value{}}
+	p.secrets = s
+	s.hosts = p.gitHosts()
+	sources := secret.Sources{Env: p.environ.lookup, Dir: absolute(p.Config.SecretsDir)}
+	for _, name := range p.variables() {
+		value, bad := sources.Lookup(name)
+		if bad != nil {
+			p.Problems.Add(*bad)
+		}
+		s.values[name] = value
+		if value.Origin == secret.File {
+			p.environ.set(name, value.Text)
+		}
+	}
+	p.meetRequirements()
+	p.warnWithheld()
+	p.Masker = secret.NewMasker(p.maskedValues())
+}
+
+// variables are the names to look up, each once.
+func (p *Plan) variables() (names []string) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, pl := range p.Plugins {
+		for _, r := range pl.RequiresEnv {
+			add(r.Name)
+		}
+	}
+	for _, name := range secret.Credentials {
+		add(name)
+	}
+	for _, h := range p.secrets.hosts {
+		add(h.Variable)
+	}
+	return names
+}
+
+// gitHosts are github.com and those that the configuration names; their tokens
+// are filled in by planGit.
+func (p *Plan) gitHosts() []gitsetup.Host {
+	hosts, bad := gitsetup.ParseHosts(p.Config.GitHosts)
+	if bad != nil {
+		p.Problems.Add(*bad)
+	}
+	return hosts
+}
+
+// meetRequirements applies defaults and names every variable that is missing.
+func (p *Plan) meetRequirements() {
+	type given struct{ plugin, value string }
+	defaults := map[string]given{}
+	for _, pl := range p.Plugins {
+		for _, r := range pl.RequiresEnv {
+			req := Requirement{Requirement: r, Plugin: pl.Name}
+			first, applied := defaults[r.Name]
+			switch value := p.secrets.values[r.Name]; {
+			case value.Origin == secret.Environment:
+				req.Set, req.Origin = true, "environment"
+			case value.Origin == secret.File:
+				req.Set, req.Origin = value.Text != "", "file"
+			case applied:
+				req.Set, req.Origin = true, "default"
+				if r.HasDefault && r.Default != first.value {
+					p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "plugin manifest", File: pl.Manifest, Line: r.Line, Column: r.Column,
+						Why: fmt.Sprintf("the default of %s is not used: plugin %q, which comes first, has another", r.Name, first.plugin), Hint: "set " + r.Name})
+				}
+			case r.HasDefault && !p.secretAnywhere(r.Name):
+				defaults[r.Name] = given{pl.Name, r.Default}
+				p.environ.set(r.Name, r.Default)
+				req.Set, req.Origin = r.Default != "", "default"
+			}
+			p.Requirements = append(p.Requirements, req)
+			if r.Required && !req.Set {
+				p.Problems.Add(missing(pl.Manifest, req))
+			}
+			if value := p.secrets.values[r.Name]; r.Secret && secret.TooShort(value.Text) && value.Text != "" {
+				p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "secret " + r.Name, Why: "it is too short to be masked in output", Hint: "use one of 8 characters or more"})
+			}
+		}
+	}
+}
+
+func missing(manifest string, r Requirement) problem.Problem {
+	why := fmt.Sprintf("plugin %q requires %s, which is not set", r.Plugin, r.Name)
+	if r.Description != "" {
+		why += ": " + r.Description
+	}
+	return problem.Problem{What: "cannot meet plugin manifest", File: manifest, Line: r.Line, Column: r.Column, Why: why,
+		Hint: fmt.Sprintf("set %s, or %s_FILE to the path of a file that holds it", r.Name, r.Name)}
+}
+
+// secretAnywhere tells whether any plugin declares the variable secret.
+func (p *Plan) secretAnywhere(name string) bool {
+	for _, pl := range p.Plugins {
+		for _, r := range pl.RequiresEnv {
+			if r.Name == name && r.Secret {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maskedValues are the values of declared secrets, of known credentials and of
+// all variables whose names say that they are secret.
+func (p *Plan) maskedValues() (values []string) {
+	s := p.secrets
+	add := func(name, value string) {
+		if value != "" && !slices.Contains(s.masked, name) {
+			s.masked = append(s.masked, name)
+			values = append(values, value)
+		}
+	}
+	for _, r := range p.Requirements {
+		if r.Secret {
+			add(r.Name, s.values[r.Name].Text)
+		}
+	}
+	for _, h := range s.hosts {
+		add(h.Variable, s.values[h.Variable].Text)
+	}
+	for _, entry := range p.environ.entries {
+		if name, value, _ := strings.Cut(entry, "="); secret.IsCredential(name) {
+			add(name, value)
+		}
+	}
+	return values
+}
+
+// warnWithheld says where withholding a variable protects nothing.
+func (p *Plan) warnWithheld() {
+	for _, name := range p.Config.WithholdEnv {
+		value, _ := p.environ.lookup(name)
+		if value == "" {
+			continue
+		}
+		if v, looked := p.secrets.values[name]; !looked || v.Origin == secret.Environment {
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "withheld variable " + name,
+				Why:  "it came from the environment of the container, which other processes of the same user can read in /proc",
+				Hint: "give it as a file that only root can read, " + name + "_FILE"})
+		} else if os.Getpid() != 1 {
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "withheld variable " + name,
+				Why: "agent-init is not PID 1, so that the same user can read it elsewhere"})
+		}
+	}
+}
