@@ -6,6 +6,7 @@
 #
 # Both the classic builder and BuildKit build it. PREBUILT names a directory of the
 # context with files to take instead of making them here: agent-init, agent-cli/claude.
+# The default holds neither, but has to exist for the patterns to match nothing.
 
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG NODE_IMAGE=node:22-bookworm-slim
@@ -14,7 +15,7 @@ ARG BASE_IMAGE=debian:bookworm-slim
 # The Go compiler crosses by itself, so it runs on the builder's own architecture;
 # the classic builder sets no BUILDPLATFORM, and "linux" is its own.
 FROM --platform=${BUILDPLATFORM:-linux} ${GO_IMAGE} AS build
-ARG PREBUILT=none
+ARG PREBUILT=docker
 ARG TARGETARCH
 ARG VERSION=dev
 ARG GOPROXY
@@ -36,7 +37,7 @@ ENTRYPOINT ["/agent-init"]
 # The agent CLI is proprietary and fetched when the image is built. npm checks what
 # it fetches against its registry; versions in agent-cli.sha512 are pinned here too.
 FROM --platform=${BUILDPLATFORM:-linux} ${NODE_IMAGE} AS agent-cli
-ARG PREBUILT=none
+ARG PREBUILT=docker
 ARG TARGETARCH
 ARG CLAUDE_CODE_VERSION=2.1.197
 WORKDIR /fetch
