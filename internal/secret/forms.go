@@ -76,6 +76,9 @@ type jsonStyle struct {
 }
 
 func (f *forms) json(text string) {
+	if isPlain(text, "-_.~=:,;!@#$%^*()[]{}|? ") {
+		return
+	}
 	// Only the choices that make a difference to this text, in every combination.
 	choices := choicesFor(text)
 	for bits := choices; ; bits = (bits - 1) & choices {
@@ -127,7 +130,12 @@ func choicesFor(text string) int {
 
 func (s jsonStyle) escape(text string) string {
 	var b strings.Builder
+	b.Grow(len(text) + len(text)/4)
 	for i, r := range text {
+		if r < utf8.RuneSelf && isAlphanumeric(byte(r)) {
+			b.WriteByte(byte(r))
+			continue
+		}
 		if r == utf8.RuneError && text[i] != "\ufffd"[0] {
 			s.invalid(&b, text[i])
 			continue
@@ -206,6 +214,9 @@ var urlSafe = []string{
 }
 
 func (f *forms) url(text string) {
+	if isPlain(text, "-_.") {
+		return
+	}
 	for _, safe := range urlSafe {
 		for _, space := range []string{"%20", "+"} {
 			f.add(percent(text, safe, space, true))
@@ -214,12 +225,28 @@ func (f *forms) url(text string) {
 	}
 }
 
+// isPlain tells that text consists of letters and digits of ASCII and of what
+// more lists: tokens mostly do, and encoders have no choice then.
+func isPlain(text, more string) bool {
+	for i := range len(text) {
+		if !isAlphanumeric(text[i]) && strings.IndexByte(more, text[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
 func percent(text, safe, space string, upper bool) string {
 	digits := hexDigits(upper)
 	var b strings.Builder
+	b.Grow(len(text) + len(text)/4)
 	for i := range len(text) {
 		switch c := text[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(safe, c) >= 0:
+		case isAlphanumeric(c), strings.IndexByte(safe, c) >= 0:
 			b.WriteByte(c)
 		case c == ' ':
 			b.WriteString(space)

@@ -24,8 +24,10 @@ type Masker struct {
 	// jump is how far the search may advance when a window ends in a pair of
 	// bytes; 0 where a form may begin at the window's start.
 	jump *[1 << 16]uint8
-	// heads finds the forms that begin with eight given bytes.
-	heads map[uint64][]string
+	// heads finds the forms that begin with eight given bytes, and hashes tells
+	// quickly that there are none.
+	heads  map[uint64][]string
+	hashes [1 << 14 / 64]uint64
 	// first says which bytes forms begin with.
 	first [256]bool
 }
@@ -61,11 +63,12 @@ func (m *Masker) prepare() {
 	m.heads = make(map[uint64][]string, len(m.forms))
 	for _, form := range m.forms {
 		for end := 1; end < m.window; end++ {
-			pair := binary.LittleEndian.Uint16([]byte(form[end-1:]))
+			pair := uint16(form[end-1]) | uint16(form[end])<<8
 			m.jump[pair] = min(m.jump[pair], uint8(m.window-1-end))
 		}
-		head := binary.LittleEndian.Uint64([]byte(form))
+		head := binary.LittleEndian.Uint64([]byte(form[:8]))
 		m.heads[head] = append(m.heads[head], form)
+		m.hashes[hash(head)/64] |= 1 << (hash(head) % 64)
 		m.first[form[0]] = true
 	}
 	for _, group := range m.heads {
@@ -200,20 +203,97 @@ func (m *Masker) find(p []byte, from int, last bool) (at, length int) {
 	return at, 0
 }
 
-// candidate is the first place at or after from whose window could begin a
-// form; a window that does not fit in p means that there is none.
+// candidate is the first place at or after from where the first bytes are those
+// of a form; a place whose window does not fit in p means that there is none.
 func (m *Masker) candidate(p []byte, from int) int {
+	for len(p)-from >= block+m.window && m.isClean(p[from:from+block+m.window]) {
+		from += block
+	}
 	jump, last := m.jump, m.window-1
 	for i := from + last; i < len(p); {
-		pair := binary.LittleEndian.Uint16(p[i-1:])
-		n := int(jump[pair])
+		n := int(jump[binary.LittleEndian.Uint16(p[i-1:])])
 		if n == 0 {
-			return i - last
+			if m.mayBegin(p[i-last:]) {
+				return i - last
+			}
+			n = 1
 		}
 		i += n
 	}
 	return len(p)
 }
+
+// block is how many places isClean looks at.
+const block = 4096
+
+// isClean tells that no form begins in the first block bytes of p, which is
+// longer by the window. Each jump waits for the memory of the one before, so
+// four searches run side by side, each in its quarter.
+func (m *Masker) isClean(p []byte) bool {
+	const quarter = block / 4
+	jump, last := m.jump, m.window-1
+	at := [4]int{last, last + quarter, last + 2*quarter, last + 3*quarter}
+	a, b, c, d := at[0], at[1], at[2], at[3]
+	for a < at[1] && b < at[2] && c < at[3] && d < len(p) {
+		na := int(jump[binary.LittleEndian.Uint16(p[a-1:])])
+		nb := int(jump[binary.LittleEndian.Uint16(p[b-1:])])
+		nc := int(jump[binary.LittleEndian.Uint16(p[c-1:])])
+		nd := int(jump[binary.LittleEndian.Uint16(p[d-1:])])
+		if na == 0 {
+			if m.mayBegin(p[a-last:]) {
+				return false
+			}
+			na = 1
+		}
+		if nb == 0 {
+			if m.mayBegin(p[b-last:]) {
+				return false
+			}
+			nb = 1
+		}
+		if nc == 0 {
+			if m.mayBegin(p[c-last:]) {
+				return false
+			}
+			nc = 1
+		}
+		if nd == 0 {
+			if m.mayBegin(p[d-last:]) {
+				return false
+			}
+			nd = 1
+		}
+		a, b, c, d = a+na, b+nb, c+nc, d+nd
+	}
+	return m.isCleanFrom(p, a, at[1]) && m.isCleanFrom(p, b, at[2]) &&
+		m.isCleanFrom(p, c, at[3]) && m.isCleanFrom(p, d, last+block)
+}
+
+// isCleanFrom tells that no window that ends at i or later, but before end, is
+// that of a form.
+func (m *Masker) isCleanFrom(p []byte, i, end int) bool {
+	for i < end {
+		n := int(m.jump[binary.LittleEndian.Uint16(p[i-1:])])
+		if n == 0 {
+			if m.mayBegin(p[i-m.window+1:]) {
+				return false
+			}
+			n = 1
+		}
+		i += n
+	}
+	return true
+}
+
+// mayBegin tells whether the first eight bytes of p are, most likely, those of
+// a form.
+func (m *Masker) mayBegin(p []byte) bool {
+	h := hash(binary.LittleEndian.Uint64(p))
+	return m.hashes[h/64]>>(h%64)&1 != 0
+}
+
+// hash has 14 bits.
+func hash(head uint64) uint64 { return head * 0x9e3779b97f4a7c15 >> 50 }
 
 // begins tells whether tail is the beginning of a form.
 func (m *Masker) begins(tail []byte) bool {
