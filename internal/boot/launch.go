@@ -113,7 +113,12 @@ func (l Launch) Prepare(command, environ []string, setting string) Prepared {
 			continue
 		}
 		// The file is read afresh, so that a rotated secret counts.
-		file := secret.Sources{Env: func(name string) (string, bool) { return f.Path, name == f.Name+"_FILE" }}
+		file := secret.Sources{Env: func(name string) (string, bool) {
+			if name == f.Name+"_FILE" {
+				return f.Path, true
+			}
+			return "", false
+		}}
 		value, bad := file.Lookup(f.Name)
 		if bad != nil {
 			bad.Severity = problem.Warning
