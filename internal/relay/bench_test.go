@@ -97,4 +97,3 @@ func tenSecrets() []string {
 	}
 	return out
 }
-

@@ -64,8 +64,9 @@ func NewOutput(fd int) *Output {
 // SetMasker sets what is masked from now on.
 func (o *Output) SetMasker(m *secret.Masker) { o.masker.Store(m) }
 
-// Lost is how many bytes could not be written: the reader was gone, the disk
-// full, a Drain out of time, or own lines piled up with nobody reading them.
+// Lost is how many bytes were not written: the reader was gone, the disk full, a
+// Drain out of time, or own lines piled up with nobody reading them. It counts
+// text as it is written, that is masked.
 func (o *Output) Lost() int64 { return o.lost.Load() }
 
 // Write takes whole lines of agent-init's own and never waits for the
@@ -136,9 +137,10 @@ func (o *Output) checkIdle() {
 
 // Drain waits until every stream has ended and every line is written. At the
 // deadline it stops reading (a process may hold a pipe open for ever) and
-// writes what it has; that takes at most a tenth of a second more. The result
-// tells whether all streams ended by themselves and all was written in time.
-// The Output can be used, and drained, again.
+// writes what it has; that takes at most two tenths of a second more. The result
+// tells whether every stream ended by itself and nothing is left to be written;
+// what was given up, and what a stopped stream leaves unread, Lost counts. The
+// Output can be used, and drained, again.
 func (o *Output) Drain(deadline time.Time) bool {
 	o.dest.setDeadline(deadline.Add(lastWrites))
 	defer o.dest.setDeadline(time.Time{})
@@ -185,7 +187,7 @@ func (o *Output) emit(s *stream, text []byte) {
 	if o.open == nil && !o.fresh {
 		o.put([]byte("\n"))
 	}
-	o.put(text)
+	o.lost.Add(int64(len(text) - o.put(text)))
 	if text[len(text)-1] == '\n' {
 		o.open = nil
 		o.ended.Broadcast()
@@ -223,12 +225,11 @@ func (o *Output) release(s *stream) {
 	}
 }
 
-func (o *Output) put(text []byte) {
-	n, err := o.dest.write(text)
+// put writes text and returns how much of it was written.
+func (o *Output) put(text []byte) int {
+	n, _ := o.dest.write(text) // Whatever the error, what is missing is lost.
 	if n > 0 {
 		o.fresh = text[n-1] == '\n'
 	}
-	if err != nil {
-		o.lost.Add(int64(len(text) - n))
-	}
+	return n
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agent-init/internal/secret"
 )
 
@@ -151,9 +153,23 @@ func (s *stream) isPrompt() bool {
 	return len(text) > 0 && text[0] != '{'
 }
 
-// finish passes on what is left when nothing follows.
+// finish passes on what is left when nothing follows, or nothing that is read.
 func (s *stream) finish() {
+	s.countUnread()
 	s.take(0, true)
 	s.show()
 	s.out.release(s)
+}
+
+// countUnread counts as lost what a stop leaves in the pipe.
+func (s *stream) countUnread() {
+	conn, err := s.in.SyscallConn()
+	if err != nil || !s.stopping.Load() {
+		return
+	}
+	conn.Control(func(fd uintptr) {
+		if n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			s.out.lost.Add(int64(n))
+		}
+	})
 }

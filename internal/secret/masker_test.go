@@ -150,6 +150,19 @@ func TestMaskRandom(t *testing.T) {
 	}
 }
 
+func TestB1AnywhereInALongText(t *testing.T) {
+	const value = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+	m := NewMasker([]string{value, "hunter22"})
+	text := eventText(3*block + 100)
+	for at := 0; at < len(text)-len(value); at += 7 {
+		p := bytes.Clone(text)
+		copy(p[at:], value)
+		if got, want := len(m.Mask(p[:0], p)), len(text)-len(value)+len(Mark); got != want {
+			t.Fatalf("at %d: %d bytes, want %d", at, got, want)
+		}
+	}
+}
+
 func TestB1EveryEncodingIsMasked(t *testing.T) {
 	values := []string{
 		"ghp_16C7e42F292c6912E7710c838347Ae178B4a",
