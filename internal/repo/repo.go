@@ -10,7 +10,7 @@ import (
 const (
 	// Manifest repos have a CLAUDE-OPS.md or something in .claude-ops.
 	Manifest = "manifest"
-	// Inferred repos have neither and are described from README and files.
+	// Inferred repos have neither.
 	Inferred = "inferred"
 )
 
@@ -46,17 +46,15 @@ type Repo struct {
 	// MCPServers are the names in the repo's MCP config, in its order, before
 	// any of them is renamed, denied or overridden.
 	MCPServers []string
-	// Files are top-level names in byte order, a directory's with a slash, at
-	// most MaxFiles; only of repos without a manifest file.
+	// Files are top-level names in byte order, a directory's with a slash, .git
+	// left out, at most MaxFiles. They, and the title and the description of the
+	// README, stand in for a CLAUDE-OPS.md that is not there.
 	Files []string
 	// Writable says that this process may write to the repo.
 	Writable bool
 	// MCP is the repo's MCP config; its document is nil when there is none or
 	// it cannot be read.
 	MCP mcp.File
-
-	// manifest is the path of its CLAUDE-OPS.md; empty when it has none.
-	manifest string
 }
 
 // Capability is one entry of a manifest's list.

@@ -1,7 +1,318 @@
 package repo
 
-import "agent-init/internal/problem"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"agent-init/internal/mcp"
+	"agent-init/internal/problem"
+	"agent-init/internal/textfile"
+)
+
+// opsDir is where a repo keeps its extensions.
+const opsDir = ".claude-ops"
 
 // Scan reads the repos below dir, their MCP configs included, and reports every
-// fault in them.
-func Scan(dir string, opts Options) (Map, problem.List) { return Map{}, nil }
+// fault in them. A directory that does not exist has no repos.
+//
+// What cannot be used as a repo, and an MCP config or .claude-ops directory that
+// cannot be read, are Errors, or Warnings with Skip. A markdown file that cannot
+// be read, is over textfile.Limit or is a symlink out of its repo is a Warning:
+// no server hides in it.
+func Scan(dir string, opts Options) (Map, problem.List) {
+	s := scanner{opts: opts}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !danglingLink(dir):
+		return Map{}, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return Map{}, problem.List{{What: "cannot use repos directory", File: dir, Why: "it is a file, not a directory", Hint: "let AGENTIC_REPOS_DIR name a directory"}}
+	case err != nil:
+		return Map{}, problem.List{{What: "cannot read repos directory", File: dir, Why: textfile.Reason(err), Hint: "let AGENTIC_REPOS_DIR name a readable directory"}}
+	}
+	var m Map
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if r, ok := s.scan(dir, e.Name()); ok {
+			m.Repos = append(m.Repos, r)
+		}
+	}
+	return m, s.found
+}
+
+func danglingLink(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// scanner collects the findings of a scan.
+type scanner struct {
+	opts  Options
+	found problem.List
+	// root is the repo at hand.
+	root *os.Root
+}
+
+func (s *scanner) refuse(p problem.Problem) {
+	if s.opts.Skip {
+		p.Severity = problem.Warning
+	}
+	s.found.Add(p)
+}
+
+func (s *scanner) warn(what, file string, at place, why, hint string) {
+	s.found.Add(problem.Problem{Severity: problem.Warning, What: what, File: file, Line: at.line, Column: at.column, Why: why, Hint: hint})
+}
+
+// scan reads one repo; ok is false when the entry is none.
+func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
+	r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
+	root, err := os.OpenRoot(r.Path)
+	if err != nil {
+		s.refuse(notARepo(r.Path, err))
+		return r, false
+	}
+	defer root.Close()
+	s.root = root
+	if !utf8.ValidString(name) {
+		s.warn("repo", r.Path, place{}, "its name is not valid UTF-8, and the repo map shows U+FFFD in it", "rename the directory")
+	}
+	r.Writable = writable(r.Path)
+	declared := s.readManifest(&r)
+	extended := s.readExtensions(&r)
+	if !declared {
+		if !extended {
+			r.Source = Inferred
+		}
+		s.infer(&r)
+	}
+	return r, true
+}
+
+func notARepo(path string, err error) problem.Problem {
+	p := problem.Problem{What: "cannot use repo", File: path, Why: textfile.Reason(err), Hint: "mount the directory, remove it, or hide it with a leading dot"}
+	info, statErr := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.Why, p.Hint = "it is a symlink to nothing", "mount what it points to, remove it, or hide it with a leading dot"
+	case errors.Is(err, fs.ErrPermission):
+		p.Hint = "make it readable, or hide it with a leading dot"
+	case statErr == nil && info.Mode().IsRegular():
+		p.Why = "it is a file, not a directory"
+	case statErr == nil && !info.IsDir():
+		p.Why = "it is not a directory"
+	}
+	return p
+}
+
+// readManifest reads CLAUDE-OPS.md, if there is one.
+func (s *scanner) readManifest(r *Repo) bool {
+	const what = "repo manifest"
+	file := filepath.Join(r.Path, manifestName)
+	text, err := s.read(manifestName)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, absent := s.root.Lstat(manifestName); absent != nil {
+			return false
+		}
+		s.warn(what, file, place{}, "it is a symlink to nothing", "")
+		return false
+	}
+	if err != nil {
+		s.warn(what, file, place{}, reason(err), "")
+		return false
+	}
+	r.parseManifest(text, func(at place, why string) { s.warn(what, file, at, why, "") })
+	return true
+}
+
+// errText says what is wrong with the content of a markdown file.
+type errText string
+
+func (e errText) Error() string { return string(e) }
+
+// read reads a markdown file of the repo at hand.
+func (s *scanner) read(name string) (string, error) {
+	data, err := textfile.ReadIn(s.root, name)
+	if err != nil {
+		return "", err
+	}
+	text := string(data)
+	if !utf8.ValidString(text) {
+		return "", errText("it is not valid UTF-8")
+	}
+	if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
+		return "", errText("it is empty")
+	}
+	return text, nil
+}
+
+// reason is textfile.Reason, with os.Root's refusal in plain words.
+func reason(err error) string {
+	why := textfile.Reason(err)
+	if why == "path escapes from parent" {
+		return "it is a symlink that leads out of the repo, and is not followed"
+	}
+	return why
+}
+
+// readExtensions reads .claude-ops; it returns whether there is anything in it.
+func (s *scanner) readExtensions(r *Repo) (extended bool) {
+	file := filepath.Join(r.Path, opsDir)
+	entries, err := s.list(opsDir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.refuse(problem.Problem{What: "cannot read", File: file, Why: reason(err), Hint: "make it a readable directory of the repo, or remove it"})
+		} else if _, absent := s.root.Lstat(opsDir); absent == nil {
+			s.refuse(problem.Problem{What: "cannot read", File: file, Why: "it is a symlink to nothing", Hint: "mend the symlink or remove it"})
+		}
+		return false
+	}
+	for _, e := range entries {
+		name := e.Name()
+		switch name {
+		case "checks":
+			r.Checks = s.readDocuments(r, "check", name)
+		case "playbooks":
+			r.Playbooks = s.readDocuments(r, "playbook", name)
+		case "skills":
+			r.Skills = s.readDocuments(r, "skill", name)
+		case "mcp.json":
+			s.readMCP(r)
+		default:
+			if !strings.HasPrefix(name, ".") {
+				s.warn("repo", filepath.Join(file, name), place{}, "unknown name in "+opsDir, "known: checks, playbooks, skills, mcp.json")
+			}
+			continue
+		}
+		extended = true
+	}
+	return extended
+}
+
+// list reads a directory of the repo at hand, in byte order.
+func (s *scanner) list(name string) ([]os.DirEntry, error) {
+	d, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+func (s *scanner) readMCP(r *Repo) {
+	doc, bad := mcp.ReadIn(s.root, opsDir+"/mcp.json", "MCP config")
+	if bad != nil {
+		if bad.Why == "path escapes from parent" {
+			bad.Why = "it is a symlink that leads out of the repo, and is not followed"
+			bad.Hint = "put the file itself into the repo"
+		}
+		if s.opts.Skip {
+			bad.Hint = "none of the repo's MCP servers is used"
+		}
+		s.refuse(*bad)
+	}
+	if doc == nil {
+		return
+	}
+	r.MCP = mcp.File{Repo: r.Name, Doc: doc}
+	servers, _ := doc.Root.Get("mcpServers")
+	for _, m := range servers.Members {
+		r.MCPServers = append(r.MCPServers, m.Name)
+	}
+}
+
+// readDocuments reads the markdown files of one directory in .claude-ops.
+func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
+	rel := filepath.Join(opsDir, dir)
+	entries, err := s.list(rel)
+	if err != nil {
+		why := reason(err)
+		if errors.Is(err, syscall.ENOTDIR) {
+			why = "it is no directory"
+		}
+		s.warn("repo", filepath.Join(r.Path, rel), place{}, why, "its "+dir+" are not read")
+		return nil
+	}
+	for _, e := range entries {
+		name, isMarkdown := strings.CutSuffix(e.Name(), ".md")
+		file := filepath.Join(r.Path, rel, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case !isMarkdown:
+			s.warn(what, file, place{}, "unknown name in "+rel, "only files named *.md are read")
+		default:
+			if d, ok := s.readDocument(what, filepath.Join(rel, e.Name()), Document{Name: name, Path: file}); ok {
+				docs = append(docs, d)
+			}
+		}
+	}
+	return docs
+}
+
+// readDocument reads one check, playbook or skill. One without readable text is
+// listed by its name; one that is no file of the repo is not listed.
+func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok bool) {
+	text, err := s.read(rel)
+	if err != nil {
+		why := reason(err)
+		if errors.Is(err, fs.ErrNotExist) {
+			why = "it is a symlink to nothing"
+		}
+		s.warn(what, d.Path, place{}, why, "")
+		var content errText
+		return d, errors.As(err, &content)
+	}
+	warn := func(at place, why string) { s.warn(what, d.Path, at, why, "") }
+	head := splitFrontmatter(text, warn)
+	lines := lex(head.body, head.first)
+	d.Title = title(lines, 6)
+	if d.Description, _ = head.scalar("description", warn); d.Description == "" {
+		d.Description = firstParagraph(lines)
+	}
+	d.Requires, d.requiresAt = head.list("requires", warn)
+	d.RequiresMCP, d.requiresMCPAt = head.list("requires_mcp", warn)
+	return d, true
+}
+
+// infer describes a repo by its README and its top-level files.
+func (s *scanner) infer(r *Repo) {
+	entries, err := s.list(".")
+	if err != nil {
+		s.refuse(problem.Problem{What: "cannot read repo", File: r.Path, Why: reason(err), Hint: "make it readable, or hide it with a leading dot"})
+		return
+	}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if strings.EqualFold(name, manifestName) && name != manifestName {
+			s.warn("repo", filepath.Join(r.Path, name), place{}, "it is not read", "rename it to "+manifestName)
+		}
+		names = append(names, name)
+		if e.IsDir() {
+			name += "/"
+		}
+		if name != ".git/" && len(r.Files) < MaxFiles {
+			r.Files = append(r.Files, name)
+		}
+	}
+	readme := pickReadme(names)
+	if readme == "" {
+		return
+	}
+	text, err := s.read(readme)
+	if err != nil {
+		s.warn("repo", filepath.Join(r.Path, readme), place{}, reason(err), "")
+		return
+	}
+	r.describe(readme, text)
+}

@@ -1,0 +1,234 @@
+package repo
+
+import "strings"
+
+// line is one line of a markdown file that is neither comment nor fence.
+type line struct {
+	// number counts from 1 in the file.
+	number int
+	text   string
+	// level is a heading's, 0 for anything else; text is then its title.
+	level int
+	// code lines stand between fences.
+	code bool
+}
+
+func (l line) blank() bool { return strings.TrimSpace(l.text) == "" }
+
+// lexer splits markdown into lines. It knows what may hide a heading: fenced
+// code and HTML comments.
+type lexer struct {
+	lines []line
+	// fence is the run that opened a code block, empty outside.
+	fence string
+	// comment says that an HTML comment is open.
+	comment bool
+}
+
+// lex splits text whose first line has the given number.
+func lex(text string, number int) []line {
+	var x lexer
+	for raw := range strings.Lines(text) {
+		x.add(number, strings.TrimRight(raw, "\r\n"))
+		number++
+	}
+	return x.lines
+}
+
+func (x *lexer) add(number int, s string) {
+	if x.comment {
+		x.comment = !strings.Contains(s, "-->")
+		return
+	}
+	if run := fenceOf(s); x.fence != "" {
+		if strings.HasPrefix(run, x.fence) && strings.TrimSpace(s) == run {
+			x.fence = ""
+		} else {
+			x.lines = append(x.lines, line{number: number, text: s, code: true})
+		}
+		return
+	} else if run != "" {
+		x.fence = run
+		return
+	}
+	trimmed := strings.TrimLeft(s, " ")
+	if strings.HasPrefix(trimmed, "<!--") && !strings.Contains(trimmed, "-->") {
+		x.comment = true
+		return
+	}
+	s = withoutComments(s)
+	if len(s)-len(strings.TrimLeft(s, " ")) <= 3 {
+		if level, title := atx(s); level > 0 {
+			x.lines = append(x.lines, line{number: number, text: title, level: level})
+			return
+		}
+		if level := underline(s); level > 0 && x.paragraphOpen() {
+			last := &x.lines[len(x.lines)-1]
+			last.level, last.text = level, strings.TrimSpace(last.text)
+			return
+		}
+	}
+	x.lines = append(x.lines, line{number: number, text: s})
+}
+
+// paragraphOpen tells whether the line before may be a heading's text.
+func (x *lexer) paragraphOpen() bool {
+	if len(x.lines) == 0 {
+		return false
+	}
+	last := x.lines[len(x.lines)-1]
+	_, _, bullet := bulletOf(last.text)
+	return last.level == 0 && !last.code && !last.blank() && !bullet
+}
+
+// withoutComments cuts the comments that begin and end on this line.
+func withoutComments(s string) string {
+	for {
+		before, rest, ok := strings.Cut(s, "<!--")
+		if !ok {
+			return s
+		}
+		_, after, ok := strings.Cut(rest, "-->")
+		if !ok {
+			return s
+		}
+		s = before + after
+	}
+}
+
+// fenceOf is the run of backticks or tildes with which s opens or closes a code
+// block.
+func fenceOf(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	for _, c := range []string{"`", "~"} {
+		run := s[:len(s)-len(strings.TrimLeft(s, c))]
+		if len(run) >= 3 && (c == "~" || !strings.Contains(s[len(run):], "`")) {
+			return run
+		}
+	}
+	return ""
+}
+
+// atx reads a heading of the form "## Title ##".
+func atx(s string) (level int, title string) {
+	s = strings.TrimSpace(s)
+	rest := strings.TrimLeft(s, "#")
+	level = len(s) - len(rest)
+	if level == 0 || level > 6 || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+		return 0, ""
+	}
+	title = strings.TrimSpace(rest)
+	if cut := strings.TrimRight(title, "#"); cut == "" || strings.HasSuffix(cut, " ") {
+		title = strings.TrimSpace(cut)
+	}
+	return level, title
+}
+
+// underline is the level of the heading that a line of = or - makes of the
+// paragraph above it.
+func underline(s string) int {
+	s = strings.TrimSpace(s)
+	switch {
+	case s != "" && strings.Trim(s, "=") == "":
+		return 1
+	case len(s) > 1 && strings.Trim(s, "-") == "":
+		return 2
+	}
+	return 0
+}
+
+// bulletOf splits a list item into its indent and its text.
+func bulletOf(s string) (indent int, text string, ok bool) {
+	rest := strings.TrimLeft(s, " \t")
+	indent = len(s) - len(rest)
+	marker := 0
+	switch {
+	case rest == "":
+		return 0, "", false
+	case strings.IndexByte("-*+", rest[0]) >= 0:
+		marker = 1
+	default:
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		if digits > 0 && digits < 10 && digits < len(rest) && (rest[digits] == '.' || rest[digits] == ')') {
+			marker = digits + 1
+		}
+	}
+	if marker == 0 || marker < len(rest) && rest[marker] != ' ' && rest[marker] != '\t' {
+		return 0, "", false
+	}
+	return indent, strings.TrimSpace(rest[marker:]), true
+}
+
+// thematicBreak tells whether the line is a rule across the page.
+func thematicBreak(s string) bool {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "\t", "")
+	return len(s) >= 3 && (strings.Trim(s, "-") == "" || strings.Trim(s, "*") == "" || strings.Trim(s, "_") == "")
+}
+
+// title is the first heading, of any level up to deepest.
+func title(lines []line, deepest int) string {
+	for _, l := range lines {
+		if l.level > 0 && l.level <= deepest {
+			return l.text
+		}
+	}
+	return ""
+}
+
+// firstParagraph joins the lines of the first paragraph that is not made of
+// images, badges or HTML alone.
+func firstParagraph(lines []line) string {
+	var words []string
+	decoration := true
+	for _, l := range append(lines[:len(lines):len(lines)], line{}) {
+		if !l.blank() && l.level == 0 && !l.code && !thematicBreak(l.text) {
+			s := strings.TrimSpace(strings.TrimLeft(l.text, " \t>"))
+			decoration = decoration && (strings.HasPrefix(s, "![") || strings.HasPrefix(s, "[![") || strings.HasPrefix(s, "<"))
+			words = append(words, s)
+			continue
+		}
+		if len(words) > 0 && !decoration {
+			break
+		}
+		words, decoration = nil, true
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+// item is one bullet or paragraph.
+type item struct {
+	text   string
+	number int
+	bullet bool
+	indent int
+}
+
+// items are the top-level bullets and the paragraphs between them, each with
+// its continuation lines and nested bullets joined to it.
+func items(lines []line) (out []item) {
+	open, gap := false, false
+	for _, l := range lines {
+		s := strings.TrimSpace(l.text)
+		if s == "" {
+			gap = true
+			continue
+		}
+		if l.level > 0 || !l.code && thematicBreak(l.text) {
+			open = false
+			continue
+		}
+		indent, text, bullet := bulletOf(l.text)
+		bullet = bullet && !l.code
+		last := len(out) - 1
+		switch {
+		case bullet && !(open && out[last].bullet && indent >= out[last].indent+2):
+			out = append(out, item{text, l.number, true, indent})
+		case open && (!gap || l.code || out[last].bullet && len(l.text)-len(strings.TrimLeft(l.text, " \t")) >= 2):
+			out[last].text = strings.TrimSpace(out[last].text + " " + s)
+		default:
+			out = append(out, item{s, l.number, false, 0})
+		}
+		open, gap = true, false
+	}
+	return out
+}
