@@ -244,6 +244,11 @@ func (s *Supervisor) forward(sig unix.Signal) {
 		s.run.terminal.giveAgain(s.run.pid)
 	}
 	s.signalAgent(sig)
+	if s.state == running && s.run.halted && s.run.suspending && s.self != 1 {
+		// A Ctrl-Z right behind the CONT that woke us has wiped it out in the
+		// kernel; the agent never ran, and nobody will tell us that it stopped.
+		s.suspend()
+	}
 	if s.state == stopping && s.run.halted {
 		// A stopped process acts on no signal until it is continued.
 		s.run.halted = false
@@ -362,7 +367,12 @@ func (s *Supervisor) agentHalted(by unix.Signal) {
 	if p, ok := readProcess(s.run.pid); ok && !p.halted() {
 		return
 	}
+	s.suspend()
+}
+
+// suspend stops agent-init. What wakes it is a CONT, which arrives as a signal
+// and is passed on.
+func (s *Supervisor) suspend() {
 	s.run.terminal.given = false
-	// What wakes us is a CONT, which arrives as a signal and is passed on.
 	_ = unix.Kill(s.self, unix.SIGSTOP)
 }

@@ -11,8 +11,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,9 +32,7 @@ var roles = map[string]func(args []string){
 	"signals": roleSignals,
 	"swarm":   roleSwarm,
 	"orphans": roleOrphans,
-	"inherit": roleInherit,
 	"daemon":  roleDaemon,
-	"limited": roleLimited,
 }
 
 func TestMain(m *testing.M) {
@@ -56,6 +56,7 @@ func roleInit(args []string) {
 	rewrites := flags.String("rewrite", "", "")
 	outcome := flags.String("outcome", "", "")
 	gate := flags.String("gate", "", "")
+	busy := flags.Bool("busy", false, "")
 	limit := flags.String("limit", "", "")
 	_ = flags.Parse(args)
 	if os.Getpid() == 1 {
@@ -98,6 +99,9 @@ func roleInit(args []string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(StartErrorCode(err))
 	}
+	if *busy {
+		keepBusy()
+	}
 	out := s.Wait()
 	if *outcome != "" {
 		text, err := json.Marshal(out)
@@ -106,6 +110,24 @@ func roleInit(args []string) {
 	}
 	os.Exit(out.Code)
 }
+
+// keepBusy has work for every processor, collects memory, and blocks in a write.
+func keepBusy() {
+	var pipe [2]int
+	must(unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	go func() { _, _ = unix.Write(pipe[1], make([]byte, 1<<20)) }()
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for {
+				work.Store(new([1 << 16]byte))
+				runtime.Gosched()
+			}
+		}()
+	}
+}
+
+// work keeps what keepBusy allocates on the heap.
+var work atomic.Pointer[[1 << 16]byte]
 
 func must(err error) {
 	if err != nil {
@@ -187,19 +209,9 @@ func roleOrphans(args []string) {
 			fmt.Println("left", left)
 			os.Exit(99)
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	fmt.Println("clean", time.Since(start).Milliseconds())
-}
-
-// roleInherit prints what exec handed on.
-func roleInherit([]string) {
-	status, err := os.ReadFile("/proc/self/status")
-	must(err)
-	for line := range strings.Lines(string(status)) {
-		if strings.HasPrefix(line, "Sig") {
-			fmt.Print(line)
-		}
-	}
 }
 
 // roleDaemon detaches twice, and says so through the file it is given.
@@ -224,17 +236,6 @@ func roleDaemon(args []string) {
 	}
 	must(os.WriteFile(ready, nil, 0o600))
 	select {}
-}
-
-// roleLimited fills its cgroup with processes until no more can be made, then
-// has one of them outlive it.
-func roleLimited([]string) {
-	var pipe [2]int
-	must(unix.Pipe2(pipe[:], unix.O_CLOEXEC))
-	for forkUntilClosed(pipe[0], pipe[1]) > 0 {
-	}
-	fmt.Println("full")
-	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
 // initProcess is a roleInit under test.
@@ -269,8 +270,20 @@ func needRoot(t *testing.T) {
 // startInit starts roleInit with its flags and command.
 func startInit(t *testing.T, pid1 bool, args ...string) *initProcess {
 	t.Helper()
+	return launch(t, pid1, nil, args...)
+}
+
+// startWrapped starts roleInit through a command that execs it.
+func startWrapped(t *testing.T, wrap []string, args ...string) *initProcess {
+	t.Helper()
+	return launch(t, false, wrap, args...)
+}
+
+func launch(t *testing.T, pid1 bool, wrap []string, args ...string) *initProcess {
+	t.Helper()
 	p := &initProcess{t: t, outcome: filepath.Join(t.TempDir(), "outcome")}
-	p.Cmd = exec.Command(os.Args[0], append([]string{"role:init", "-outcome", p.outcome}, args...)...)
+	words := slices.Concat(wrap, []string{os.Args[0], "role:init", "-outcome", p.outcome}, args)
+	p.Cmd = exec.Command(words[0], words[1:]...)
 	p.Stderr = os.Stderr
 	in, err := p.StdinPipe()
 	check(t, err)
@@ -285,7 +298,11 @@ func startInit(t *testing.T, pid1 bool, args ...string) *initProcess {
 	check(t, p.Start())
 	t.Cleanup(func() {
 		if p.ProcessState == nil {
+			left := descendants(p.Process.Pid, processes())
 			_ = p.Process.Kill()
+			for _, c := range left {
+				_ = c.send(unix.SIGKILL)
+			}
 			_ = p.Cmd.Wait()
 		}
 	})

@@ -30,13 +30,12 @@ func Catchable(sig unix.Signal) bool {
 	return sig >= 1 && sig <= sigRTMax
 }
 
-// subscribe asks for every signal and returns what collect receives from. Each
-// has a channel of its own with room for one: equal signals merge, and a flood
-// of one cannot push out another.
-func subscribe(children chan<- os.Signal) []reflect.SelectCase {
-	signal.Notify(children, unix.SIGCHLD)
+// subscribe asks for the signals from first to last and returns what collect
+// receives from. Each has a channel of its own with room for one: equal signals
+// merge, and a flood of one cannot push out another.
+func subscribe(first, last unix.Signal) []reflect.SelectCase {
 	var cases []reflect.SelectCase
-	for sig := unix.Signal(1); sig <= sigRTMax; sig++ {
+	for sig := first; sig <= last; sig++ {
 		if !Catchable(sig) {
 			continue
 		}

@@ -11,6 +11,7 @@ package supervise
 
 import (
 	"os"
+	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -152,7 +153,8 @@ type run struct {
 // makes this process undumpable. Call it first thing in main, and once: until
 // then the Go runtime dies of a TERM, even as PID 1.
 //
-// What arrives before Start is kept and passed on after it.
+// What arrives before Start is kept and passed on after it; real-time signals
+// from a millisecond after Listen on.
 func Listen() *Supervisor {
 	s := &Supervisor{
 		signals:  make(chan unix.Signal),
@@ -167,14 +169,19 @@ func Listen() *Supervisor {
 		timer:    time.NewTimer(time.Hour),
 	}
 	limitProcs()
-	cases := subscribe(s.children)
+	signal.Notify(s.children, unix.SIGCHLD)
+	standard := subscribe(1, sigRTMin-1)
 	// Neither can fail: these options exist since Linux 3.4 and 2.4.
 	if s.self != 1 {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	go collect(cases, s.signals)
+	go collect(standard, s.signals)
 	go func() {
+		// Each subscription costs two thread switches. The default action of a
+		// real-time signal in the Go runtime is nothing, so that these can come
+		// while boot is at work; Start waits for them.
+		go collect(subscribe(sigRTMin, sigRTMax), s.signals)
 		parkThreads()
 		close(s.ready)
 	}()
@@ -278,6 +285,9 @@ func spawn(c Command, t *terminal) (pid int, err error) {
 		Env:   c.Env,
 		Files: []uintptr{0, 1, stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if attr.Env == nil {
+		attr.Env = syscall.Environ()
 	}
 	resetUncaught()
 	// The child starts with the mask of the thread that forks.

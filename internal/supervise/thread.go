@@ -14,7 +14,7 @@ const maxProcs = 4
 
 // spareThreads are for goroutines that block in the kernel: a write to a
 // stalled stderr or log, a read of the process table, a fork.
-const spareThreads = 4
+const spareThreads = 3
 
 func limitProcs() {
 	if runtime.GOMAXPROCS(0) > maxProcs {
