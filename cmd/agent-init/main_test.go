@@ -13,6 +13,10 @@ import (
 
 // TestMain makes this binary agent-init itself when a script calls it so.
 func TestMain(m *testing.M) {
+	if os.Getenv("RUN_AS_AGENT_INIT") == "1" {
+		os.Unsetenv("RUN_AS_AGENT_INIT")
+		main()
+	}
 	testscript.Main(m, map[string]func(){"agent-init": main})
 }
 
