@@ -54,7 +54,6 @@ func (w writer) repo(r Repo) {
 	w.text("path", r.Path)
 	w.text("source", r.Source)
 	w.text("version", r.Version)
-	w.text("title", r.Title)
 	w.text("description", r.Description)
 	w.text("kind", r.Kind)
 	list(w, "capabilities", r.Capabilities, writer.capability)

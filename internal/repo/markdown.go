@@ -83,16 +83,19 @@ func (x *lexer) paragraphOpen() bool {
 
 // withoutComments cuts the comments that begin and end on this line.
 func withoutComments(s string) string {
+	if !strings.Contains(s, "<!--") {
+		return s
+	}
+	var b strings.Builder
 	for {
-		before, rest, ok := strings.Cut(s, "<!--")
-		if !ok {
-			return s
+		before, rest, _ := strings.Cut(s, "<!--")
+		_, after, closed := strings.Cut(rest, "-->")
+		if !closed {
+			b.WriteString(s)
+			return b.String()
 		}
-		_, after, ok := strings.Cut(rest, "-->")
-		if !ok {
-			return s
-		}
-		s = before + after
+		b.WriteString(before)
+		s = after
 	}
 }
 
@@ -201,14 +204,17 @@ type item struct {
 	number int
 	bullet bool
 	indent int
+	// parts are joined into text in the end.
+	parts []string
 }
 
 // items are the top-level bullets and the paragraphs between them, each with
 // its continuation lines and nested bullets joined to it.
 func items(lines []line) (out []item) {
-	open, gap := false, false
+	open, gap, code := false, false, false
 	for _, l := range lines {
 		s := strings.TrimSpace(l.text)
+		gap, code = gap && !(code && l.code), l.code
 		if s == "" {
 			gap = true
 			continue
@@ -222,13 +228,16 @@ func items(lines []line) (out []item) {
 		last := len(out) - 1
 		switch {
 		case bullet && !(open && out[last].bullet && indent >= out[last].indent+2):
-			out = append(out, item{text, l.number, true, indent})
-		case open && (!gap || l.code || out[last].bullet && len(l.text)-len(strings.TrimLeft(l.text, " \t")) >= 2):
-			out[last].text = strings.TrimSpace(out[last].text + " " + s)
+			out = append(out, item{number: l.number, bullet: true, indent: indent, parts: []string{text}})
+		case open && (!gap || out[last].bullet && len(l.text)-len(strings.TrimLeft(l.text, " \t")) >= 2):
+			out[last].parts = append(out[last].parts, s)
 		default:
-			out = append(out, item{s, l.number, false, 0})
+			out = append(out, item{number: l.number, parts: []string{s}})
 		}
 		open, gap = true, false
+	}
+	for i := range out {
+		out[i].text = strings.TrimSpace(strings.Join(out[i].parts, " "))
 	}
 	return out
 }

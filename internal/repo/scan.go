@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -72,6 +73,30 @@ func (s *scanner) warn(what, file string, at place, why, hint string) {
 	s.found.Add(problem.Problem{Severity: problem.Warning, What: what, File: file, Line: at.line, Column: at.column, Why: why, Hint: hint})
 }
 
+// maxWarnings bounds those about one file: nobody reads more, and a hostile
+// file could otherwise hold thousands.
+const maxWarnings = 100
+
+// warner collects the warnings about one file.
+type warner struct {
+	s          *scanner
+	what, file string
+	count      int
+}
+
+func (w *warner) warn(at place, why string) {
+	if w.count++; w.count <= maxWarnings {
+		w.s.warn(w.what, w.file, at, why, "")
+	}
+}
+
+// close says how many warnings went unsaid.
+func (w *warner) close() {
+	if n := w.count - maxWarnings; n > 0 {
+		w.s.warn(w.what, w.file, place{}, strconv.Itoa(n)+" more warnings about this file are not shown", "")
+	}
+}
+
 // scan reads one repo; ok is false when the entry is none.
 func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
 	r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
@@ -129,7 +154,9 @@ func (s *scanner) readManifest(r *Repo) bool {
 		s.warn(what, file, place{}, reason(err), "")
 		return false
 	}
-	r.parseManifest(text, func(at place, why string) { s.warn(what, file, at, why, "") })
+	w := warner{s: s, what: what, file: file}
+	r.parseManifest(text, w.warn)
+	w.close()
 	return true
 }
 
@@ -272,7 +299,9 @@ func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok boo
 		var content errText
 		return d, errors.As(err, &content)
 	}
-	warn := func(at place, why string) { s.warn(what, d.Path, at, why, "") }
+	w := warner{s: s, what: what, file: d.Path}
+	defer w.close()
+	warn := w.warn
 	head := splitFrontmatter(text, warn)
 	lines := lex(head.body, head.first)
 	d.Title = title(lines, 6)
