@@ -50,10 +50,13 @@ install_packages() {
 	say "installing $* with apt-get"
 	if [ -z "${packages_listed-}" ]; then
 		# A source that does not answer is no reason to stop: the others may do.
-		apt-get update -qq >/dev/null || say "apt-get update had errors, going on"
+		apt-get update -qq >/dev/null 2>&1 || say "apt-get update had errors, going on"
 		packages_listed=1
 	fi
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+	install_output=$(DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" 2>&1) || {
+		say "$install_output"
+		return 1
+	}
 }
 
 # need COMMAND PACKAGE...: make sure that COMMAND exists.
