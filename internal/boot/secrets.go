@@ -28,7 +28,8 @@ func (p *Plan) findSecrets() {
 	sources := secret.Sources{Env: p.environ.lookup, Dir: absolute(p.Config.SecretsDir)}
 	for _, name := range p.variables() {
 		value, bad := sources.Lookup(name)
-		if bad != nil {
+		// A directory that cannot be searched is the same finding for every name.
+		if bad != nil && !slices.Contains(p.Problems, *bad) {
 			p.Problems.Add(*bad)
 		}
 		s.values[name] = value

@@ -20,7 +20,7 @@ func (p *planner) storeCredentials() {
 	}
 	old := place{obstacle: "HOME is not set"}
 	if p.in.Home != "" {
-		old = p.mounts.at(filepath.Join(p.in.Home, ".git-credentials"))
+		old = at(filepath.Join(p.in.Home, ".git-credentials"))
 	}
 	helper := "store"
 	if old.obstacle != "" {

@@ -23,7 +23,7 @@ func (p *planner) storeGH(h Host) {
 		}
 		dir = filepath.Join(dir, "gh")
 	}
-	old := p.mounts.at(filepath.Join(dir, "hosts.yml"))
+	old := at(filepath.Join(dir, "hosts.yml"))
 	if old.obstacle != "" {
 		p.warn(what, old.path, old.obstacle, "gh also reads GH_TOKEN and GITHUB_TOKEN")
 		return

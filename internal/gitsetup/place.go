@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -13,45 +12,14 @@ import (
 	"agent-init/internal/textfile"
 )
 
-// mounts are the mount points of this mount namespace.
-type mounts map[string]bool
-
-// readMounts returns none when /proc is missing; replacing a mount point then
-// fails when it is tried.
-func readMounts() mounts {
-	data, err := textfile.Read("/proc/self/mountinfo")
-	if err != nil {
-		return nil
-	}
-	return parseMounts(string(data))
+// isMountPoint tells whether something is mounted at path, so that rename(2)
+// onto it fails with EBUSY. Kernels before 5.8 do not say (statx(2),
+// STATX_ATTR_MOUNT_ROOT); there the rename is tried.
+func isMountPoint(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
-
-// parseMounts takes the fifth field of each line, see proc(5).
-func parseMounts(mountinfo string) mounts {
-	m := mounts{}
-	for line := range strings.Lines(mountinfo) {
-		if fields := strings.Fields(line); len(fields) > 4 {
-			m[unescapeOctal(fields[4])] = true
-		}
-	}
-	return m
-}
-
-// unescapeOctal undoes the kernel's \040 for a blank, \011, \012, \134 and \043.
-func unescapeOctal(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) && isOctal(s[i+1]) && isOctal(s[i+2]) && isOctal(s[i+3]) {
-			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | (s[i+3] - '0'))
-			i += 3
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-func isOctal(c byte) bool { return '0' <= c && c <= '7' }
 
 // place is a file that the plan may replace.
 type place struct {
@@ -65,7 +33,7 @@ type place struct {
 }
 
 // at looks at the file that path leads to.
-func (m mounts) at(path string) place {
+func at(path string) place {
 	p := place{path: path, mode: 0o644}
 	if !filepath.IsAbs(path) {
 		p.obstacle = "the path is not absolute"
@@ -89,17 +57,15 @@ func (m mounts) at(path string) place {
 			return p
 		}
 	}
-	p.obstacle = m.obstacleTo(target, p.exists)
+	p.obstacle = obstacleTo(target, p.exists)
 	return p
 }
 
 // obstacleTo says why a rename onto target would fail.
-func (m mounts) obstacleTo(target string, exists bool) string {
+func obstacleTo(target string, exists bool) string {
 	dir := filepath.Dir(target)
-	if exists {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && m[filepath.Join(real, filepath.Base(target))] {
-			return "it is a mount point, which cannot be replaced"
-		}
+	if exists && isMountPoint(target) {
+		return "it is a mount point, which cannot be replaced"
 	}
 	for {
 		info, err := os.Stat(dir)

@@ -15,9 +15,8 @@ import (
 const defaultEmail = "agent@agentic.local"
 
 type planner struct {
-	in     Input
-	mounts mounts
-	plan   Plan
+	in   Input
+	plan Plan
 	// config is where our block belongs; its obstacle is also set when git
 	// would not read the file.
 	config place
@@ -30,7 +29,7 @@ type planner struct {
 
 // New makes the plan. It reads files of the home and directories, nothing else.
 func New(in Input) Plan {
-	p := planner{in: in, mounts: readMounts()}
+	p := planner{in: in}
 	p.findConfig()
 	p.readUser()
 	p.environment = p.readEnviron()
@@ -88,7 +87,7 @@ func (p *planner) findConfig() {
 		p.config.obstacle = "HOME is not set"
 		return
 	}
-	p.config = p.mounts.at(filepath.Join(p.configHome(), "git", "config"))
+	p.config = at(filepath.Join(p.configHome(), "git", "config"))
 	if _, set := p.in.Env("GIT_CONFIG_GLOBAL"); set {
 		p.config.obstacle = "git does not read it when GIT_CONFIG_GLOBAL is set"
 		return

@@ -151,26 +151,6 @@ func FuzzSplitConfigLosesNothing(f *testing.F) {
 	})
 }
 
-func TestMountPointsAreUnescaped(t *testing.T) {
-	m := parseMounts("36 35 98:0 / /a\\040b/c\\134d\\011e\\012f rw,noatime master:1 - ext4 /dev/x rw\n" +
-		"37 35 0:1 /x /plain ro - tmpfs t rw\nbroken line\n")
-	if len(m) != 2 || !m["/a b/c\\d\te\nf"] || !m["/plain"] {
-		t.Errorf("got %v", m)
-	}
-}
-
-func FuzzMounts(f *testing.F) {
-	f.Add("36 35 98:0 / /a\\040b rw - ext4 /dev/x rw\n")
-	f.Add("1 2 3 4 \\1 \\999 \\777")
-	f.Fuzz(func(t *testing.T, s string) {
-		for path := range parseMounts(s) {
-			if len(path) > len(s) {
-				t.Fatalf("%q from %q", path, s)
-			}
-		}
-	})
-}
-
 func TestLastValueCounts(t *testing.T) {
 	entries, _ := ParseConfig("/f", []byte("[Core]\nhooksPath=/a\n[core]\nHOOKSPATH=/b\n"))
 	v, ok := Last(entries, "core.hookspath")
