@@ -31,6 +31,9 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("AGENTIC_SECRETS_DIR", filepath.Join(e.WorkDir, "secrets"))
 			e.Setenv("AGENTIC_SESSION_ID", "s1")
+			if err := os.MkdirAll(filepath.Join(e.WorkDir, "secrets"), 0o755); err != nil {
+				return err
+			}
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": checkCode, "mode": checkMode},

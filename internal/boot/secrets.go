@@ -1,7 +1,9 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -26,6 +28,10 @@ func (p *Plan) findSecrets() {
 	p.secrets = s
 	s.hosts = p.gitHosts()
 	sources := secret.Sources{Env: p.environ.lookup, Dir: absolute(p.Config.SecretsDir)}
+	if _, err := os.Stat(sources.Dir); errors.Is(err, fs.ErrNotExist) {
+		p.warnAbsent("SECRETS_DIR", sources.Dir, "no secret is read from it")
+		sources.Dir = "" // one look instead of one for every name
+	}
 	for _, name := range p.variables() {
 		value, bad := sources.Lookup(name)
 		// A directory that cannot be searched is the same finding for every name.
