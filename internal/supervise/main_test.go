@@ -30,6 +30,7 @@ const patience = 60 * time.Second
 var roles = map[string]func(args []string){
 	"init":    roleInit,
 	"signals": roleSignals,
+	"job":     roleJob,
 	"swarm":   roleSwarm,
 	"orphans": roleOrphans,
 	"daemon":  roleDaemon,
@@ -152,6 +153,20 @@ func roleSignals([]string) {
 		}
 	}()
 	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+// roleJob can be suspended. A shell is no agent for that: its child between
+// vfork and exec would stop alone, and the shell hang in the kernel.
+func roleJob([]string) {
+	c := make(chan os.Signal, 10)
+	signal.Notify(c, unix.SIGCONT, unix.SIGINT)
+	fmt.Println("up")
+	for sig := range c {
+		if sig == unix.SIGINT {
+			os.Exit(9)
+		}
+		fmt.Println("resumed")
+	}
 }
 
 // roleSwarm forks children that live until it has gone.

@@ -169,6 +169,8 @@ func Listen() *Supervisor {
 		timer:    time.NewTimer(time.Hour),
 	}
 	limitProcs()
+	// The thread that main runs on; parkThreads does the same for the others.
+	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &quiet, nil)
 	signal.Notify(s.children, unix.SIGCHLD)
 	standard := subscribe(1, sigRTMin-1)
 	// Neither can fail: these options exist since Linux 3.4 and 2.4.

@@ -38,7 +38,7 @@ func onScreen(t *testing.T, pid1 bool, words ...string) *screen {
 	if pid1 {
 		s.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
 	}
-	s.cmd.Env = append(os.Environ(), "INIT="+os.Args[0]+" role:init", "PS1=", "HISTFILE=", "TERM=dumb")
+	s.cmd.Env = append(os.Environ(), "INIT="+os.Args[0]+" role:init", "JOB="+os.Args[0]+" role:job", "PS1=", "HISTFILE=", "TERM=dumb")
 	check(t, s.cmd.Start())
 	go func() {
 		buf := make([]byte, 4096)
@@ -182,16 +182,15 @@ func TestS4ModesAndForegroundAreRestoredAfterACrash(t *testing.T) {
 	s.input("back\n")
 	s.expect("got back")
 	if code := s.end(); code != 0 {
-		t.Error(code)
+		t.Error(code, s.cmd.ProcessState)
 	}
 }
 
 func TestS1SuspensionGivesTheShellItsJobBack(t *testing.T) {
 	s := onScreen(t, false, "bash", "--norc", "--noprofile", "-i")
-	s.input("$INIT -- sh -c 'trap \"echo re\"\"sumed\" CONT; trap \"exit 9\" INT; read a; echo \"read $a\"; while :; do sleep 0.02; done'\n")
-	s.input("one\n")
-	s.expect("read one")
-	for range 3 {
+	s.input("$INIT -- $JOB\n")
+	s.expect("up\r\n")
+	for range 10 {
 		s.input("\x1a")
 		s.expect("Stopped")
 		s.input("echo shell $((1+2))\n")
@@ -199,17 +198,6 @@ func TestS1SuspensionGivesTheShellItsJobBack(t *testing.T) {
 		s.input("fg\n")
 		s.expect("resumed")
 	}
-	// A Ctrl-Z that is as fast as the CONT must not leave the job hanging.
-	for range 20 {
-		s.input("\x1a")
-		s.expect("Stopped")
-		s.input("fg\n")
-		s.expect("done'")
-	}
-	s.input("\x1a")
-	s.expect("Stopped")
-	s.input("fg\n")
-	s.expect("resumed")
 	s.input("\x03")
 	s.input("echo code $?\n")
 	s.expect("code 9")
@@ -236,7 +224,7 @@ func TestS1BackgroundJobAsksForTheTerminal(t *testing.T) {
 
 func TestS1SuspensionBySignal(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
-		p := startInit(t, false, "--", "sh", "-c", `trap 'echo resumed' CONT; echo ready; while :; do sleep 0.02; done`)
+		p := startInit(t, false, "--", os.Args[0], "role:job")
 		p.line()
 		p.signal(sig)
 		until(t, "both to stop", func() bool {
@@ -248,8 +236,8 @@ func TestS1SuspensionBySignal(t *testing.T) {
 		if got := p.line(); got != "resumed" {
 			t.Error(got)
 		}
-		p.signal(unix.SIGTERM)
-		if code, _ := p.end(); code != 143 {
+		p.signal(unix.SIGINT)
+		if code, _ := p.end(); code != 9 {
 			t.Error(code)
 		}
 	}
@@ -257,7 +245,7 @@ func TestS1SuspensionBySignal(t *testing.T) {
 
 func TestS1PID1IsNotSuspended(t *testing.T) {
 	needRoot(t)
-	p := startInit(t, true, "--", "sh", "-c", `trap 'echo resumed' CONT; echo ready; while :; do sleep 0.02; done`)
+	p := startInit(t, true, "--", os.Args[0], "role:job")
 	p.line()
 	p.signal(unix.SIGTSTP)
 	until(t, "the agent to stop", func() bool {
