@@ -27,7 +27,7 @@ type lexer struct {
 
 // lex splits text whose first line has the given number.
 func lex(text string, number int) []line {
-	var x lexer
+	x := lexer{lines: make([]line, 0, strings.Count(text, "\n")+1)}
 	for raw := range strings.Lines(text) {
 		x.add(number, strings.TrimRight(raw, "\r\n"))
 		number++
@@ -183,7 +183,11 @@ func title(lines []line, deepest int) string {
 func firstParagraph(lines []line) string {
 	var words []string
 	decoration := true
-	for _, l := range append(lines[:len(lines):len(lines)], line{}) {
+	for i := range len(lines) + 1 {
+		var l line
+		if i < len(lines) {
+			l = lines[i]
+		}
 		if !l.blank() && l.level == 0 && !l.code && !thematicBreak(l.text) {
 			s := strings.TrimSpace(strings.TrimLeft(l.text, " \t>"))
 			decoration = decoration && (strings.HasPrefix(s, "![") || strings.HasPrefix(s, "[![") || strings.HasPrefix(s, "<"))
@@ -238,6 +242,7 @@ func items(lines []line) (out []item) {
 	}
 	for i := range out {
 		out[i].text = strings.TrimSpace(strings.Join(out[i].parts, " "))
+		out[i].parts = nil
 	}
 	return out
 }

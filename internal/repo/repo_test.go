@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -190,9 +191,13 @@ func TestM1ReposDirectory(t *testing.T) {
 func TestM1BadReposAreErrors(t *testing.T) {
 	files := map[string]string{"file": "x", "dangling": "@nowhere", "to-file": "@file", "good": "/", "loop": "@loop"}
 	dir := tree(t, files)
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m, found := Scan(dir, Options{})
 	wantTexts(t, dir, found,
 		"error: cannot use repo R/dangling: it is a symlink to nothing",
+		"error: cannot use repo R/fifo: it is not a directory",
 		"error: cannot use repo R/file: it is a file, not a directory",
 		"error: cannot use repo R/loop: too many levels of symbolic links",
 		"error: cannot use repo R/to-file: it is a file, not a directory")
@@ -204,7 +209,7 @@ func TestM1BadReposAreErrors(t *testing.T) {
 	if len(m.Repos) != 1 {
 		t.Error(m)
 	}
-	if _, found := Scan(dir, Options{Skip: true}); found.Refuses() || len(found) != 4 {
+	if _, found := Scan(dir, Options{Skip: true}); found.Refuses() || len(found) != 5 {
 		t.Error(texts(dir, found))
 	}
 }
@@ -586,24 +591,26 @@ func FuzzScan(f *testing.F) {
 }
 
 func BenchmarkScan50Repos(b *testing.B) {
-	files := map[string]string{}
+	servers, all := map[string]string{}, map[string]string{}
 	for i := range 50 {
-		repo := fmt.Sprintf("repo%02d/", i)
-		files[repo+"CLAUDE-OPS.md"] = manifest
-		files[repo+".claude-ops/mcp.json"] = fmt.Sprintf(`{"mcpServers":{"s%d":{"command":"c","args":["a"]}}}`, i)
+		name, config := fmt.Sprintf("repo%02d/", i), fmt.Sprintf(`{"mcpServers":{"s%d":{"command":"c","args":["a"]}}}`, i)
+		servers[name+".claude-ops/mcp.json"] = config
+		all[name+".claude-ops/mcp.json"], all[name+"CLAUDE-OPS.md"] = config, manifest
 	}
-	dir := tree(b, files)
-	b.Run("scan", func(b *testing.B) {
-		for b.Loop() {
-			if m, _ := Scan(dir, Options{}); len(m.MCPFiles()) != 50 {
-				b.Fatal(m)
+	for name, files := range map[string]map[string]string{"servers": servers, "manifests": all} {
+		dir := tree(b, files)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if m, _ := Scan(dir, Options{}); len(m.MCPFiles()) != 50 {
+					b.Fatal(m)
+				}
 			}
-		}
-	})
-	m, _ := Scan(dir, Options{})
-	b.Run("json", func(b *testing.B) {
-		for b.Loop() {
-			m.AppendJSON(nil)
-		}
-	})
+		})
+		m, _ := Scan(dir, Options{})
+		b.Run(name+" as JSON", func(b *testing.B) {
+			for b.Loop() {
+				m.AppendJSON(nil)
+			}
+		})
+	}
 }

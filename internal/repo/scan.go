@@ -28,7 +28,7 @@ const opsDir = ".claude-ops"
 // no server hides in it.
 func Scan(dir string, opts Options) (Map, problem.List) {
 	s := scanner{opts: opts}
-	entries, err := os.ReadDir(dir)
+	names, err := sorted(os.OpenFile(dir, directory, 0))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !danglingLink(dir):
 		return Map{}, nil
@@ -38,15 +38,31 @@ func Scan(dir string, opts Options) (Map, problem.List) {
 		return Map{}, problem.List{{What: "cannot read repos directory", File: dir, Why: textfile.Reason(err), Hint: "let AGENTIC_REPOS_DIR name a readable directory"}}
 	}
 	var m Map
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		if r, ok := s.scan(dir, e.Name()); ok {
+		if r, ok := s.scan(dir, name); ok {
 			m.Repos = append(m.Repos, r)
 		}
 	}
 	return m, s.found
+}
+
+// directory opens directories only. O_NONBLOCK spares the system calls with
+// which os.File would find out whether it could wait for one.
+const directory = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
+
+// sorted lists an opened directory in byte order and closes it. It does not ask
+// for the entries' types, which some file systems answer one by one.
+func sorted(d *os.File, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
 }
 
 func danglingLink(path string) bool {
@@ -100,7 +116,8 @@ func (w *warner) close() {
 // scan reads one repo; ok is false when the entry is none.
 func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
 	r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
-	root, err := os.OpenRoot(r.Path)
+	// With the slash only a directory is opened: a FIFO would block.
+	root, err := os.OpenRoot(r.Path + "/")
 	if err != nil {
 		s.refuse(notARepo(r.Path, err))
 		return r, false
@@ -193,7 +210,7 @@ func reason(err error) string {
 // readExtensions reads .claude-ops; it returns whether there is anything in it.
 func (s *scanner) readExtensions(r *Repo) (extended bool) {
 	file := filepath.Join(r.Path, opsDir)
-	entries, err := s.list(opsDir)
+	names, err := sorted(s.root.OpenFile(opsDir, directory, 0))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.refuse(problem.Problem{What: "cannot read", File: file, Why: reason(err), Hint: "make it a readable directory of the repo, or remove it"})
@@ -202,8 +219,7 @@ func (s *scanner) readExtensions(r *Repo) (extended bool) {
 		}
 		return false
 	}
-	for _, e := range entries {
-		name := e.Name()
+	for _, name := range names {
 		switch name {
 		case "checks":
 			r.Checks = s.readDocuments(r, "check", name)
@@ -222,18 +238,6 @@ func (s *scanner) readExtensions(r *Repo) (extended bool) {
 		extended = true
 	}
 	return extended
-}
-
-// list reads a directory of the repo at hand, in byte order.
-func (s *scanner) list(name string) ([]os.DirEntry, error) {
-	d, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
 }
 
 func (s *scanner) readMCP(r *Repo) {
@@ -261,7 +265,7 @@ func (s *scanner) readMCP(r *Repo) {
 // readDocuments reads the markdown files of one directory in .claude-ops.
 func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
 	rel := filepath.Join(opsDir, dir)
-	entries, err := s.list(rel)
+	names, err := sorted(s.root.OpenFile(rel, directory, 0))
 	if err != nil {
 		why := reason(err)
 		if errors.Is(err, syscall.ENOTDIR) {
@@ -270,15 +274,15 @@ func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
 		s.warn("repo", filepath.Join(r.Path, rel), place{}, why, "its "+dir+" are not read")
 		return nil
 	}
-	for _, e := range entries {
-		name, isMarkdown := strings.CutSuffix(e.Name(), ".md")
-		file := filepath.Join(r.Path, rel, e.Name())
+	for _, base := range names {
+		name, isMarkdown := strings.CutSuffix(base, ".md")
+		file := filepath.Join(r.Path, rel, base)
 		switch {
-		case strings.HasPrefix(e.Name(), "."):
+		case strings.HasPrefix(base, "."):
 		case !isMarkdown:
 			s.warn(what, file, place{}, "unknown name in "+rel, "only files named *.md are read")
 		default:
-			if d, ok := s.readDocument(what, filepath.Join(rel, e.Name()), Document{Name: name, Path: file}); ok {
+			if d, ok := s.readDocument(what, filepath.Join(rel, base), Document{Name: name, Path: file}); ok {
 				docs = append(docs, d)
 			}
 		}
@@ -313,9 +317,21 @@ func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok boo
 	return d, true
 }
 
+// entries lists the repo at hand in byte order.
+func (s *scanner) entries() ([]os.DirEntry, error) {
+	d, err := s.root.OpenFile(".", directory, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
 // infer describes a repo by its README and its top-level files.
 func (s *scanner) infer(r *Repo) {
-	entries, err := s.list(".")
+	entries, err := s.entries()
 	if err != nil {
 		s.refuse(problem.Problem{What: "cannot read repo", File: r.Path, Why: reason(err), Hint: "make it readable, or hide it with a leading dot"})
 		return
