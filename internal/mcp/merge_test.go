@@ -125,7 +125,7 @@ func TestM3OtherMembersOfARepoAreNamed(t *testing.T) {
 }
 
 // Each of these was dropped by Claude Code 2.1.197 without a word, ended it, or
-// (an empty url) can never work.
+// (an empty url, a type that an embedding program serves) can never work.
 var faulty = []struct{ name, entry, why string }{
 	{"neither", `{}`, `11: server "s": it has neither "command" nor "url"`},
 	{"no object", `"x"`, `16: server "s": it is a string, not an object`},
