@@ -206,8 +206,9 @@ func (s *Supervisor) onTime(now time.Time) {
 
 func (s *Supervisor) timeOut(now time.Time) {
 	s.run.outcome.TimedOut = true
+	timeout := s.opt.Timeout
 	s.notes.add(s.opt.Log, zerolog.WarnLevel, "the agent's time is over, stopping it", func(e *zerolog.Event) {
-		e.Dur("timeout", s.opt.Timeout)
+		e.Dur("timeout", timeout)
 	})
 	s.askedToStop(now)
 	s.forward(unix.SIGTERM)
@@ -215,8 +216,9 @@ func (s *Supervisor) timeOut(now time.Time) {
 
 func (s *Supervisor) kill() {
 	s.state = killing
+	pid := s.run.pid
 	s.notes.add(s.opt.Log, zerolog.WarnLevel, "the agent did not stop in its share of the grace, killing it", func(e *zerolog.Event) {
-		e.Int("pid", s.run.pid)
+		e.Int("pid", pid)
 	})
 	s.signalAgent(unix.SIGKILL)
 }
@@ -270,8 +272,9 @@ func (s *Supervisor) signalAgent(sig unix.Signal) {
 		err = errno(unix.Kill(s.run.pid, sig))
 	}
 	if err != 0 && err != unix.ESRCH {
+		pid := s.run.pid
 		s.notes.add(s.opt.Log, zerolog.WarnLevel, "cannot pass a signal on", func(e *zerolog.Event) {
-			e.Str("signal", SignalName(sig)).Int("pid", s.run.pid).Str("error", err.Error())
+			e.Str("signal", SignalName(sig)).Int("pid", pid).Str("error", err.Error())
 		})
 	}
 }

@@ -31,6 +31,7 @@ var roles = map[string]func(args []string){
 	"init":    roleInit,
 	"signals": roleSignals,
 	"job":     roleJob,
+	"broken":  roleBroken,
 	"swarm":   roleSwarm,
 	"orphans": roleOrphans,
 	"daemon":  roleDaemon,

@@ -29,7 +29,8 @@ func newNotes() notes {
 	return n
 }
 
-// add is called by the loop only.
+// add is called by the loop only; fields runs elsewhere, so that it may use
+// nothing that belongs to the loop.
 func (n notes) add(log zerolog.Logger, level zerolog.Level, message string, fields func(*zerolog.Event)) {
 	lost := *n.lost
 	select {

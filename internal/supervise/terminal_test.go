@@ -97,6 +97,25 @@ func (s *screen) foreground() int {
 	return group
 }
 
+// agentGroup is the process group of the only child of the command on screen.
+func (s *screen) agentGroup() int {
+	s.t.Helper()
+	for _, p := range processes() {
+		if p.parent == s.cmd.Process.Pid {
+			group, err := unix.Getpgid(p.pid)
+			check(s.t, err)
+			return group
+		}
+	}
+	s.t.Fatal("no agent")
+	return 0
+}
+
+func (s *screen) awaitForeground(f func(group int) bool) {
+	s.t.Helper()
+	until(s.t, "the foreground", func() bool { return f(s.foreground()) })
+}
+
 func (s *screen) modes() unix.Termios {
 	modes, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
 	check(s.t, err)
@@ -145,7 +164,8 @@ func TestS4InteractiveShellHasJobControl(t *testing.T) {
 		s := initOnScreen(t, pid1, "--", "bash", "--norc", "--noprofile", "-i")
 		s.input("echo $((40+2)); set -o | grep monitor\n")
 		s.expect("42")
-		s.expect("on")
+		s.expect("on\r\n")
+		shell := s.agentGroup()
 		s.input("sh -c 'echo up; exec sleep 1000'\n")
 		s.expect("up\r\n")
 		s.input("\x1a")
@@ -154,7 +174,10 @@ func TestS4InteractiveShellHasJobControl(t *testing.T) {
 		s.expect("t2")
 		s.input("fg\n")
 		s.expect("sleep 1000")
+		s.awaitForeground(func(group int) bool { return group != shell })
 		s.input("\x03")
+		// The terminal throws away what was typed before the Ctrl-C took effect.
+		s.awaitForeground(func(group int) bool { return group == shell })
 		s.input("echo code $?\n")
 		s.expect("code 130")
 		s.input("exit 7\n")
@@ -199,6 +222,7 @@ func TestS1SuspensionGivesTheShellItsJobBack(t *testing.T) {
 		s.expect("resumed")
 	}
 	s.input("\x03")
+	s.awaitForeground(func(group int) bool { return group == s.cmd.Process.Pid })
 	s.input("echo code $?\n")
 	s.expect("code 9")
 	s.input("exit\n")
