@@ -46,7 +46,7 @@ func (b *bench) boots() error {
 	}
 	var rows []row
 	for _, kind := range []bootKind{fresh, repeated} {
-		own, script, err := b.bootPair(b.scratch, t, kind, 7)
+		own, script, err := b.bootPair(b.scratch, t, kind, 1, 5)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (b *bench) boots() error {
 		b.report.atLeast(fmt.Sprintf("%s boot", kind), own, script.Ratio, 100, "x as fast as the shell script")
 	}
 	if b.disk != "" {
-		own, script, err := b.bootPair(b.disk, t, fresh, 5)
+		own, script, err := b.bootPair(b.disk, t, fresh, 0, 3)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (b *bench) growth() error {
 		if err != nil {
 			return err
 		}
-		own, script, err := b.bootPair(b.scratch, t, fresh, 3)
+		own, script, err := b.bootPair(b.scratch, t, fresh, 0, 2)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (b *bench) growth() error {
 
 // bootPair measures agent-init and the script in turns. The script's ratio
 // says how many times as long it takes.
-func (b *bench) bootPair(dir string, t tree, kind bootKind, rounds int) (own, script row, err error) {
+func (b *bench) bootPair(dir string, t tree, kind bootKind, warmUp, rounds int) (own, script row, err error) {
 	claude, err := t.program("/bin/true")
 	if err != nil {
 		return own, script, err
@@ -96,7 +96,7 @@ func (b *bench) bootPair(dir string, t tree, kind bootKind, rounds int) (own, sc
 		b.booter("script", dir, t, kind, b.script, claude),
 	}
 	turn = append(slices.Repeat(turn[:1], bootsPerScript), turn[1])
-	samples, err := interleave(1, rounds, turn...)
+	samples, err := interleave(warmUp, rounds, turn...)
 	if err != nil {
 		return own, script, err
 	}

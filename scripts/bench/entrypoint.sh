@@ -90,10 +90,11 @@ read_variables() {
 	done
 }
 
-# An entry that the agent would drop without a word is an error; a repo's entry
-# replaces that of the same name as a whole.
+# Adds one source to what has been gathered: its MCP servers, and its place in
+# the repo map if it is a repo. An entry that the agent would drop without a word
+# is an error; an entry replaces that of the same name as a whole.
 # shellcheck disable=SC2016
-merge='
+gather='
 def checked($name):
   if type != "object" then error("\($name) is no object")
   elif .command == null and .url == null then error("\($name) has neither command nor url")
@@ -102,62 +103,56 @@ def checked($name):
   elif .args != null and (.args | type != "array" or any(type != "string")) then error("the args of \($name) are no list of strings")
   elif .env != null and (.env | type != "object" or any(type != "string")) then error("the env of \($name) is not made of strings")
   else . end;
-$more[0] as $file
+def description($text):
+  ($text | split("\n## ")) as $sections
+  | def section($title): $sections[1:] | map(select(startswith($title + "\n")) | ltrimstr($title + "\n")) | first // "";
+    def items($title): [section($title) | split("\n")[] | select(startswith("- ")) | ltrimstr("- ")];
+  {
+    source: (if $text == "" then "inferred" else "manifest" end),
+    description: ([$sections[0] | split("\n\n")[] | select(startswith("#") or startswith("---") | not) | rtrimstr("\n")] | first // ""),
+    kind: (section("Kind") | split("\n") | map(select(. != "")) | first // ""),
+    capabilities: [items("Capabilities")[] | capture("^\\*\\*(?<name>[^*]+)\\*\\*: *(?<text>.*)")],
+    rules: items("Rules")
+  };
+def files($kind): [$ARGS.positional[] | select(startswith($kind + "/")) | ltrimstr($kind + "/") | rtrimstr(".md")];
+($mcp[0] // {}) as $file
 | reduce ($file.mcpServers // {} | to_entries[]) as $s (.config = (.config // $file);
-    (if .owner[$s.key] then .collisions += ["MCP server \($s.key) of \($owner) overrides that of \(.owner[$s.key])"] else . end)
-    | .owner[$s.key] = $owner
-    | .config.mcpServers[$s.key] = ($s.value | checked($s.key)))'
+    (if .owner[$s.key] then .collisions += ["MCP server \($s.key) of \($name) overrides that of \(.owner[$s.key])"] else . end)
+    | .owner[$s.key] = $name
+    | .config.mcpServers[$s.key] = ($s.value | checked($s.key)))
+| if $path == "" then . else .repos += [
+    {$name, $path, writable: ($writable == "true")} + description($manifest)
+    + {checks: files("checks"), playbooks: files("playbooks"), skills: files("skills"),
+       mcp_servers: ($file.mcpServers // {} | keys_unsorted)}
+  ] end'
 
-merged='{"owner": {}, "collisions": []}'
-# merge_mcp OWNER FILE
-merge_mcp() {
+gathered='{"owner": {}, "collisions": [], "repos": []}'
+# add NAME PATH WRITABLE MANIFEST MCP [EXTENSION...]: a source; one without a path
+# is no repo.
+add() {
 	local result
-	if result=$(jq -c --arg owner "$1" --slurpfile more "$2" "$merge" <<<"$merged" 2>&1); then
-		merged=$result
+	if result=$(jq -c --arg name "$1" --arg path "$2" --arg writable "$3" --rawfile manifest "$4" --slurpfile mcp "$5" \
+		"$gather" --args "${@:6}" <<<"$gathered" 2>&1); then
+		gathered=$result
 	else
-		errors+=("cannot read $2: $result")
+		errors+=("cannot read $5: $result")
 	fi
 }
 
-# shellcheck disable=SC2016
-describe='
-($manifest | split("\n## ")) as $sections
-| def section($title): $sections[1:] | map(select(startswith($title + "\n")) | ltrimstr($title + "\n")) | first // "";
-  def items($title): [section($title) | split("\n")[] | select(startswith("- ")) | ltrimstr("- ")];
-  def files($kind): [$ARGS.positional[] | select(startswith($kind + "/")) | ltrimstr($kind + "/") | rtrimstr(".md")];
-{
-  name: $name, path: $path, writable: $writable,
-  source: (if $manifest == "" then "inferred" else "manifest" end),
-  description: ([$sections[0] | split("\n\n")[] | select(startswith("#") or startswith("---") | not) | rtrimstr("\n")] | first // ""),
-  kind: (section("Kind") | split("\n") | map(select(. != "")) | first // ""),
-  capabilities: [items("Capabilities")[] | capture("^\\*\\*(?<name>[^*]+)\\*\\*: *(?<text>.*)")],
-  rules: items("Rules"),
-  checks: files("checks"), playbooks: files("playbooks"), skills: files("skills"),
-  mcp_servers: [$mcp[0].mcpServers // {} | keys_unsorted[]]
-}'
-
 repos=()
-repo_entries=()
 read_repos() {
-	local dir name manifest mcp writable extensions
+	local dir manifest mcp writable extensions
 	for dir in "$repos_dir"/*/; do
 		dir=${dir%/}
-		name=${dir##*/}
 		repos+=("$dir")
-		mcp=$dir/.claude-ops/mcp.json
-		if [[ -f $mcp ]]; then
-			merge_mcp "$name" "$mcp"
-		else
-			mcp=/dev/null
-		fi
 		manifest=$dir/CLAUDE-OPS.md
 		[[ -f $manifest ]] || manifest=/dev/null
+		mcp=$dir/.claude-ops/mcp.json
+		[[ -f $mcp ]] || mcp=/dev/null
 		writable=false
 		[[ ! -w $dir ]] || writable=true
 		extensions=("$dir"/.claude-ops/{checks,playbooks,skills}/*.md)
-		repo_entries+=("$(jq -nc --arg name "$name" --arg path "$dir" --argjson writable "$writable" \
-			--rawfile manifest "$manifest" --slurpfile mcp "$mcp" "$describe" \
-			--args "${extensions[@]#"$dir/.claude-ops/"}")") || errors+=("cannot describe $dir")
+		add "${dir##*/}" "$dir" "$writable" "$manifest" "$mcp" "${extensions[@]#"$dir/.claude-ops/"}"
 	done
 }
 
@@ -202,7 +197,7 @@ if [[ ${GITHUB_TOKEN-} == *$'\n'* ]]; then
 fi
 read_plugins
 if [[ -f $baseline ]]; then
-	merge_mcp baseline "$baseline"
+	add baseline "" "" /dev/null "$baseline"
 fi
 read_repos
 if [[ ${#errors[@]} -gt 0 ]]; then
@@ -218,14 +213,17 @@ mkdir -p "$workspace"/artifacts/{input,output} "$workspace/repos" || log "cannot
 configure_git
 store_credentials
 
-jq -r '.collisions[]' <<<"$merged" | while IFS= read -r collision; do
-	log "$collision"
-done
-if jq -e '.config.mcpServers // {} | length > 0' <<<"$merged" >/dev/null; then
-	jq .config <<<"$merged" | replace "$mcp_config"
+{
+	read -r count
+	while IFS= read -r collision; do
+		log "$collision"
+	done
+} < <(jq -r '(.config.mcpServers // {} | length), .collisions[]' <<<"$gathered")
+if ((count > 0)); then
+	jq .config <<<"$gathered" | replace "$mcp_config"
 	plugin_flags+=("--mcp-config=$mcp_config")
 fi
-printf '%s\n' "${repo_entries[@]}" | jq -s '{repos: .}' | replace "$repo_map"
+jq '{repos}' <<<"$gathered" | replace "$repo_map"
 export AGENTIC_REPO_MAP=$repo_map
 export AGENTIC_PLUGIN_FLAGS=${plugin_flags[*]@Q}
 

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -47,8 +48,9 @@ func main() {
 	if err := b.prepare(*scratch); err != nil {
 		fatal(err)
 	}
+	go b.interrupted()
 	failed := b.measure()
-	if err := errors.Join(b.write(*output), os.RemoveAll(b.scratch), os.RemoveAll(b.disk)); err != nil {
+	if err := errors.Join(b.write(*output), b.clean()); err != nil {
 		fatal(err)
 	}
 	switch {
@@ -63,6 +65,19 @@ func fatal(err error) {
 	fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 	os.Exit(1)
 }
+
+// interrupted leaves nothing behind when the benchmark is stopped.
+func (b *bench) interrupted() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
+	sig := <-stop
+	if err := b.clean(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+	}
+	os.Exit(128 + int(sig.(unix.Signal)))
+}
+
+func (b *bench) clean() error { return errors.Join(os.RemoveAll(b.scratch), os.RemoveAll(b.disk)) }
 
 // prepare makes paths absolute and the scratch directories.
 func (b *bench) prepare(scratch string) (err error) {
@@ -80,8 +95,8 @@ func (b *bench) prepare(scratch string) (err error) {
 	if b.scratch, err = os.MkdirTemp(scratch, "agent-init-bench-"); err != nil {
 		return err
 	}
-	if fileSystem(filepath.Dir(b.agentInit)) != "tmpfs" {
-		if b.disk, err = os.MkdirTemp(filepath.Dir(b.agentInit), "bench-"); err != nil {
+	if near := filepath.Dir(b.empty); fileSystem(near) != "tmpfs" {
+		if b.disk, err = os.MkdirTemp(near, "disk-"); err != nil {
 			return err
 		}
 	}
