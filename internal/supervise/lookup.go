@@ -113,7 +113,7 @@ func codeOf(errno unix.Errno) int {
 
 // explain turns what the kernel says about an exec into what is wrong.
 func explain(c Command, err error) error {
-	name := c.Argv0()
+	name := c.argv0()
 	errno, _ := err.(syscall.Errno)
 	if c.Dir != "" {
 		if st, err := os.Stat(c.Dir); err != nil || !st.IsDir() {

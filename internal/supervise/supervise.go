@@ -239,7 +239,7 @@ func (s *Supervisor) Start(c Command) (pid int, err error) {
 	<-s.ready
 	s.do(func() {
 		if s.state != booting && s.state != done {
-			err = startError(c.Argv0(), CodeNotExecutable, "another agent is running", "")
+			err = startError(c.argv0(), CodeNotExecutable, "another agent is running", "")
 			return
 		}
 		pid, err = s.start(c)
@@ -247,8 +247,8 @@ func (s *Supervisor) Start(c Command) (pid int, err error) {
 	return pid, err
 }
 
-// Argv0 is the name by which messages call the command.
-func (c Command) Argv0() string {
+// argv0 is the name by which messages call the command.
+func (c Command) argv0() string {
 	if len(c.Argv) > 0 {
 		return c.Argv[0]
 	}

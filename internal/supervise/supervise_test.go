@@ -51,12 +51,12 @@ func TestOutcomeHasUsage(t *testing.T) {
 
 func TestS2OrphansAreReapedAtOnce(t *testing.T) {
 	kinds(t, func(t *testing.T, pid1 bool) {
-		p := startInit(t, pid1, "--", os.Args[0], "role:orphans", "10000")
+		p := startInit(t, pid1, "--", os.Args[0], "role:orphans", burst)
 		got := p.line()
 		if !strings.HasPrefix(got, "clean ") {
 			t.Error(got)
 		}
-		t.Log(got, "ms after 10,000 processes lost their parent")
+		t.Log(got, "ms after", burst, "processes lost their parent")
 		if code, o := p.end(); code != 0 || len(o.Ended) != 0 {
 			t.Error(code, o)
 		}
