@@ -185,10 +185,10 @@ func Read(file, what string) (*jsondoc.Document, *problem.Problem) {
 
 // ReadIn is Read for a path below root; a symlink that leads out of root is an
 // Error.
-func ReadIn(root *os.Root, name, what string) (*jsondoc.Document, *problem.Problem) {
-	data, err := textfile.ReadIn(root, name)
+func ReadIn(root *textfile.Root, name, what string) (*jsondoc.Document, *problem.Problem) {
+	data, err := root.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, absent := root.Lstat(name); absent != nil {
+		if !root.Exists(name) {
 			return nil, nil
 		}
 	}

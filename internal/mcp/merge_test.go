@@ -13,6 +13,7 @@ import (
 
 	"agent-init/internal/jsondoc"
 	"agent-init/internal/problem"
+	"agent-init/internal/textfile"
 )
 
 func parseDoc(t testing.TB, path, data string) *jsondoc.Document {
@@ -412,7 +413,7 @@ func TestM7Read(t *testing.T) {
 	link("../outside.json", "repo/out.json")
 	link("good.json", "repo/in.json")
 	link("nothing.json", "repo/dangling.json")
-	root, err := os.OpenRoot(repo)
+	root, err := textfile.OpenRoot(repo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +496,7 @@ func BenchmarkMerge50Repos(b *testing.B) {
 	for b.Loop() {
 		var files []File
 		for i := range 50 {
-			root, err := os.OpenRoot(filepath.Join(dir, fmt.Sprintf("repo%02d", i)))
+			root, err := textfile.OpenRoot(filepath.Join(dir, fmt.Sprintf("repo%02d", i)))
 			if err != nil {
 				b.Fatal(err)
 			}

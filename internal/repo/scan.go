@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,7 +27,7 @@ const opsDir = ".claude-ops"
 // no server hides in it.
 func Scan(dir string, opts Options) (Map, problem.List) {
 	s := scanner{opts: opts}
-	names, err := sorted(os.OpenFile(dir, directory, 0))
+	names, err := textfile.Names(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !danglingLink(dir):
 		return Map{}, nil
@@ -49,22 +48,6 @@ func Scan(dir string, opts Options) (Map, problem.List) {
 	return m, s.found
 }
 
-// directory opens directories only. O_NONBLOCK spares the system calls with
-// which os.File would find out whether it could wait for one.
-const directory = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
-
-// sorted lists an opened directory in byte order and closes it. It does not ask
-// for the entries' types, which some file systems answer one by one.
-func sorted(d *os.File, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
-}
-
 func danglingLink(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -75,7 +58,7 @@ type scanner struct {
 	opts  Options
 	found problem.List
 	// root is the repo at hand.
-	root *os.Root
+	root *textfile.Root
 }
 
 func (s *scanner) refuse(p problem.Problem) {
@@ -117,7 +100,7 @@ func (w *warner) close() {
 func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
 	r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
 	// With the slash only a directory is opened: a FIFO would block.
-	root, err := os.OpenRoot(r.Path + "/")
+	root, err := textfile.OpenRoot(r.Path + "/")
 	if err != nil {
 		s.refuse(notARepo(r.Path, err))
 		return r, false
@@ -161,7 +144,7 @@ func (s *scanner) readManifest(r *Repo) bool {
 	file := filepath.Join(r.Path, manifestName)
 	text, err := s.read(manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, absent := s.root.Lstat(manifestName); absent != nil {
+		if !s.root.Exists(manifestName) {
 			return false
 		}
 		s.warn(what, file, place{}, "it is a symlink to nothing", "")
@@ -184,7 +167,7 @@ func (e errText) Error() string { return string(e) }
 
 // read reads a markdown file of the repo at hand.
 func (s *scanner) read(name string) (string, error) {
-	data, err := textfile.ReadIn(s.root, name)
+	data, err := s.root.Read(name)
 	if err != nil {
 		return "", err
 	}
@@ -210,11 +193,11 @@ func reason(err error) string {
 // readExtensions reads .claude-ops; it returns whether there is anything in it.
 func (s *scanner) readExtensions(r *Repo) (extended bool) {
 	file := filepath.Join(r.Path, opsDir)
-	names, err := sorted(s.root.OpenFile(opsDir, directory, 0))
+	names, err := s.root.Names(opsDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.refuse(problem.Problem{What: "cannot read", File: file, Why: reason(err), Hint: "make it a readable directory of the repo, or remove it"})
-		} else if _, absent := s.root.Lstat(opsDir); absent == nil {
+		} else if s.root.Exists(opsDir) {
 			s.refuse(problem.Problem{What: "cannot read", File: file, Why: "it is a symlink to nothing", Hint: "mend the symlink or remove it"})
 		}
 		return false
@@ -265,7 +248,7 @@ func (s *scanner) readMCP(r *Repo) {
 // readDocuments reads the markdown files of one directory in .claude-ops.
 func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
 	rel := filepath.Join(opsDir, dir)
-	names, err := sorted(s.root.OpenFile(rel, directory, 0))
+	names, err := s.root.Names(rel)
 	if err != nil {
 		why := reason(err)
 		if errors.Is(err, syscall.ENOTDIR) {
@@ -317,28 +300,16 @@ func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok boo
 	return d, true
 }
 
-// entries lists the repo at hand in byte order.
-func (s *scanner) entries() ([]os.DirEntry, error) {
-	d, err := s.root.OpenFile(".", directory, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
 // infer describes a repo by its README and its top-level files.
 func (s *scanner) infer(r *Repo) {
-	entries, err := s.entries()
+	entries, err := s.root.List(".")
 	if err != nil {
 		s.refuse(problem.Problem{What: "cannot read repo", File: r.Path, Why: reason(err), Hint: "make it readable, or hide it with a leading dot"})
 		return
 	}
 	var names []string
 	for _, e := range entries {
-		name := e.Name()
+		name := e.Name
 		if strings.EqualFold(name, manifestName) && name != manifestName {
 			s.warn("repo", filepath.Join(r.Path, name), place{}, "it is not read", "rename it to "+manifestName)
 		}

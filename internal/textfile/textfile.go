@@ -1,15 +1,18 @@
-// Package textfile reads small regular files that others wrote: bounded in
-// size, never blocking on a FIFO or a device, and, below a root, never through
-// a symlink that leads out of it.
+// Package textfile reads small regular files that others wrote, and lists their
+// directories: bounded in size, never blocking on a FIFO or a device, and, below
+// a root, never through a symlink that leads out of it.
+//
+// It makes its system calls itself: an os.File offers each file to the network
+// poller, in vain, which doubles the cost of reading a small one.
 package textfile
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limit is the size in bytes that plugin and repo files may have.
@@ -19,53 +22,63 @@ const Limit = 1 << 20
 var ErrNotRegular = errors.New("it is not a regular file")
 
 // O_NONBLOCK keeps open(2) from waiting for the other end of a FIFO.
-const flags = os.O_RDONLY | syscall.O_NONBLOCK
+const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
 
 // Read reads the file at path, following symlinks. A file of more than Limit
 // bytes, or one that is not regular, is an error.
 func Read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, flags, 0)
+	fd, err := open(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	return slurp(f)
+	return slurp(fd, path)
 }
 
-// ReadIn is Read for a path below root; a symlink that leads out of root is an
-// error.
-func ReadIn(root *os.Root, path string) ([]byte, error) {
-	f, err := root.OpenFile(path, flags, 0)
+func open(path string, flags int) (int, error) {
+	fd, err := again(func() (int, error) { return unix.Open(path, flags, 0) })
 	if err != nil {
-		return nil, err
+		return fd, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return slurp(f)
+	return fd, nil
 }
 
-func slurp(f *os.File) ([]byte, error) {
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+// again repeats a call that a signal interrupted: FUSE and NFS let that happen
+// even to those that signal(7) promises to restart.
+func again(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); err != unix.EINTR {
+			return n, err
+		}
 	}
-	if !info.Mode().IsRegular() {
+}
+
+// slurp reads the file open at fd and closes it.
+func slurp(fd int, path string) ([]byte, error) {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if _, err := again(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, ErrNotRegular
 	}
-	if info.Size() > Limit {
-		return nil, tooLarge(info.Size())
+	if st.Size > Limit {
+		return nil, tooLarge(st.Size)
 	}
-	// The size may be wrong (procfs says 0) or change while it is read.
-	data := make([]byte, 0, info.Size()+512)
+	data := make([]byte, 0, max(st.Size+1, 512))
 	for {
-		n, err := f.Read(data[len(data):cap(data)])
+		n, err := again(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
 		data = data[:len(data)+n]
 		if len(data) > Limit {
 			return nil, tooLarge(int64(len(data)))
 		}
-		if err == io.EOF {
+		// The size may be wrong (procfs says 0) or change while it is read. A
+		// read that reaches it and still leaves room has met the end.
+		if n == 0 || len(data) < cap(data) && st.Size > 0 && int64(len(data)) >= st.Size {
 			return data, nil
-		}
-		if err != nil {
-			return nil, err
 		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
@@ -89,7 +102,7 @@ func Reason(err error) string {
 		return "it does not exist"
 	case errors.Is(err, fs.ErrPermission):
 		return "permission denied for uid " + fmt.Sprint(os.Getuid())
-	case errors.Is(err, syscall.ELOOP):
+	case errors.Is(err, unix.ELOOP):
 		return "too many levels of symbolic links"
 	}
 	return err.Error()
