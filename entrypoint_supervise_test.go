@@ -230,11 +230,14 @@ func TestS6StopAtThePidsLimit(t *testing.T) {
 
 func TestS6AgentIsKilledForMemoryAndAgentInitIsNot(t *testing.T) {
 	parallel(t)
-	w := start(t, bash(`python3 -c 'b = bytearray(500 << 20)' ; echo "tool: $?"; exec python3 -c 'b = bytearray(500 << 20)'`),
+	const greedy = `python3 -c 'b = bytearray(500 << 20)'`
+	r := run(t, bash(greedy+`; echo "tool: $?"`, "cp /bin/sleep /tmp/forgotten", "setsid -f /tmp/forgotten infinity",
+		"until grep -qsx forgotten /proc/[0-9]*/comm; do :; done", "exec "+greedy),
 		host(func(h *container.HostConfig) { h.Memory, h.MemorySwap = 64<<20, 64<<20 }))
-	r := w.wait()
 	wantCode(t, r, 137)
 	wantIn(t, r.stdout, "tool: 137\n")
+	var left ended
+	r.event(t, "orphans_ended", &left)
 }
 
 func TestE1StreamsAreTheAgentsOwn(t *testing.T) {

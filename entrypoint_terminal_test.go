@@ -79,19 +79,21 @@ func TestS4Terminal(t *testing.T) {
 		p.expect("the window is now " + want + "\r\n")
 	}
 
-	const sleeper = "bash -c 'echo sle\"\"eps; exec sleep 1000'\n"
-	p.types(sleeper)
+	p.types("bash -c 'echo sle\"\"eps; exec sleep 1000'\n")
 	p.expect("sleeps\r\n")
 	p.types("\x03")
 	p.types("echo co''de: $?\n")
 	p.expect("code: 130\r\n")
 
-	p.types(sleeper)
-	p.expect("sleeps\r\n")
+	p.types("bash -c 'echo rea\"\"ds; read -r word; echo got $word'\n")
+	p.expect("reads\r\n")
 	p.types("\x1a")
 	p.expect("Stopped")
-	p.types("kill -KILL %1; wait; echo co''de: $?\n")
-	p.expect("code: ")
+	p.expect("prompt> ")
+	p.types("fg\n")
+	p.expect("fg\r\nbash -c")
+	p.types("it\n")
+	p.expect("got it\r\n")
 
 	p.types("exit 7\n")
 	r := w.wait()
@@ -130,5 +132,5 @@ func TestS4TerminalWithoutStdin(t *testing.T) {
 	parallel(t)
 	r := run(t, bash("stty size >/dev/null && echo a terminal", "exit 7"), func(c *container.Config, _ *container.HostConfig) { c.Tty = true })
 	wantCode(t, r, 7)
-	wantIn(t, r.stdout, "a terminal\r\n")
+	wantIn(t, r.stdout, "agent-init: workspace is ready", "a terminal\r\n")
 }
