@@ -79,7 +79,12 @@ func runCommand(args []string) int {
 
 // newSession reads the configuration; a nil session has ended with the code.
 func newSession(args []string) (*session, int) {
-	s := &session{super: supervise.Listen(), stderr: relay.NewOutput(2), terminal: isTerminal(2)}
+	super, err := supervise.Listen()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "agent-init: %v\n", err)
+		return nil, exitFault
+	}
+	s := &session{super: super, stderr: relay.NewOutput(2), terminal: isTerminal(2)}
 	s.cfg, s.found = config.Environment()
 	rest, err := s.cfg.ParseFlags(args)
 	if err != nil {

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,10 +61,8 @@ func (s *Supervisor) loop() {
 	for {
 		s.arm()
 		select {
-		case sig := <-s.signals:
-			s.onSignal(sig, time.Now())
-		case <-s.children:
-			s.onChildren()
+		case <-s.signals:
+			s.onArrived(takeArrived(), time.Now())
 		case now := <-s.timer.C:
 			s.onTime(now)
 		case f := <-s.requests:
@@ -128,10 +127,25 @@ func (s *Supervisor) sweepEnds() (kill, end time.Time) {
 	return kill, end
 }
 
-func (s *Supervisor) onSignal(sig unix.Signal, now time.Time) {
-	if sig == unix.SIGPIPE && standardPipeBroken() {
-		return
+// onArrived handles signals given as bits N-1. Children come last: what they
+// have done before they ended may include a signal to us.
+func (s *Supervisor) onArrived(set uint64, now time.Time) {
+	children := s.unreaped
+	s.unreaped = false
+	for ; set != 0; set &= set - 1 {
+		sig := unix.Signal(bits.TrailingZeros64(set) + 1)
+		if sig == unix.SIGCHLD {
+			children = true
+		} else {
+			s.onSignal(sig, now)
+		}
 	}
+	if children {
+		s.onChildren()
+	}
+}
+
+func (s *Supervisor) onSignal(sig unix.Signal, now time.Time) {
 	switch s.state {
 	case booting:
 		s.keep(sig, now)
@@ -313,10 +327,8 @@ func (s *Supervisor) onChildren() {
 			s.run.sweep.reaped(pid, status)
 		}
 	}
-	select {
-	case s.children <- unix.SIGCHLD:
-	default:
-	}
+	s.unreaped = true
+	s.again()
 }
 
 // settled acts on what the round of waiting has found.

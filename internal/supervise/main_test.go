@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -49,7 +50,8 @@ func TestMain(m *testing.M) {
 
 // roleInit is a small agent-init.
 func roleInit(args []string) {
-	s := Listen()
+	s, err := Listen()
+	must(err)
 	flags := flag.NewFlagSet("init", flag.ExitOnError)
 	grace := flags.Duration("grace", 8*time.Second, "")
 	timeout := flags.Duration("timeout", 0, "")
@@ -93,7 +95,8 @@ func roleInit(args []string) {
 	if *limit != "" {
 		must(os.WriteFile(filepath.Join(*limit, "cgroup.procs"), []byte("0"), 0))
 	}
-	file, err := Lookup(flags.Arg(0), os.Getenv("PATH"))
+	var file string
+	file, err = Lookup(flags.Arg(0), os.Getenv("PATH"))
 	if err == nil {
 		_, err = s.Start(Command{Path: file, Argv: flags.Args(), Stderr: -1})
 	}
@@ -141,16 +144,16 @@ func must(err error) {
 
 // roleSignals prints every signal it gets, until its stdin ends.
 func roleSignals([]string) {
-	c := make(chan os.Signal, 1000)
-	for sig := unix.Signal(1); sig <= sigRTMax; sig++ {
-		if Catchable(sig) {
-			signal.Notify(c, sig)
-		}
-	}
+	wake, err := catchSignals()
+	must(err)
 	fmt.Println("ready", os.Getpid())
 	go func() {
-		for sig := range c {
-			fmt.Println("got", int(sig.(unix.Signal)))
+		for {
+			_, err := wake.Read(make([]byte, 8))
+			must(err)
+			for set := takeArrived(); set != 0; set &= set - 1 {
+				fmt.Println("got", bits.TrailingZeros64(set)+1)
+			}
 		}
 	}()
 	_, _ = os.Stdin.Read(make([]byte, 1))

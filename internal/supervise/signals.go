@@ -2,9 +2,6 @@ package supervise
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -19,54 +16,14 @@ const (
 )
 
 // Catchable tells whether agent-init can catch sig, so that it can be passed
-// on, rewritten or start the grace. CHLD and URG are its own and the runtime's;
-// the Go runtime hands out neither PROF nor 32 to 34, which belong to profilers
-// and to the thread libraries.
+// on, rewritten or start the grace. CHLD is its own, URG the Go runtime's, and 32
+// and 33 belong to the thread libraries.
 func Catchable(sig unix.Signal) bool {
 	switch sig {
-	case unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGURG, unix.SIGPROF, 32, 33, 34:
+	case unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGURG, 32, 33:
 		return false
 	}
 	return sig >= 1 && sig <= sigRTMax
-}
-
-// subscribe asks for the signals from first to last and returns what collect
-// receives from. Each has a channel of its own with room for one: equal signals
-// merge, and a flood of one cannot push out another.
-func subscribe(first, last unix.Signal) []reflect.SelectCase {
-	var cases []reflect.SelectCase
-	for sig := first; sig <= last; sig++ {
-		if !Catchable(sig) {
-			continue
-		}
-		// nohup, and a shell that starts a background job without job control,
-		// ignore these; subscribing would end that for us and for the agent.
-		if (sig == unix.SIGHUP || sig == unix.SIGINT) && signal.Ignored(sig) {
-			continue
-		}
-		c := make(chan os.Signal, 1)
-		signal.Notify(c, sig)
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
-	}
-	return cases
-}
-
-func collect(cases []reflect.SelectCase, to chan<- unix.Signal) {
-	for {
-		_, v, _ := reflect.Select(cases)
-		to <- v.Interface().(unix.Signal)
-	}
-}
-
-// standardPipeBroken tells whether the reader of our standard output or error
-// is gone. A PIPE is then taken for the answer to a write of our own: os.File
-// reports those as signals although the threads block them.
-func standardPipeBroken() bool {
-	fds := []unix.PollFd{{Fd: 1}, {Fd: 2}}
-	if n, err := unix.Poll(fds, 0); n <= 0 || err != nil {
-		return false
-	}
-	return (fds[0].Revents|fds[1].Revents)&unix.POLLERR != 0
 }
 
 // aliases are names that kill(1) takes and that x/sys does not know.

@@ -10,8 +10,8 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -102,12 +102,13 @@ const defaultGrace = 8 * time.Second
 
 // Supervisor watches over the process tree of agent-init.
 type Supervisor struct {
-	signals  chan unix.Signal
-	children chan os.Signal
+	// signals wakes the loop: takeArrived has something. It is also how the
+	// loop gives itself another turn.
+	signals  chan struct{}
 	requests chan func()
 	outcomes chan Outcome
 	stop     chan struct{}
-	// ready is closed when every signal is subscribed to and the threads are made.
+	// ready is closed when the threads are made.
 	ready chan struct{}
 	notes notes
 
@@ -117,6 +118,8 @@ type Supervisor struct {
 	state   state
 	opt     Options
 	pending []arrival
+	// unreaped tells that a round of waiting was cut short.
+	unreaped bool
 	// configured tells that the stop signals are known.
 	configured bool
 	stopSignal unix.Signal
@@ -153,12 +156,17 @@ type run struct {
 // makes this process undumpable. Call it first thing in main, and once: until
 // then the Go runtime dies of a TERM, even as PID 1.
 //
-// What arrives before Start is kept and passed on after it; real-time signals
-// from a millisecond after Listen on.
-func Listen() *Supervisor {
+// What arrives before Start is kept and passed on after it.
+//
+// The error is that of eventfd(2), when descriptors or memory have run out.
+func Listen() (*Supervisor, error) {
+	limitProcs()
+	wake, err := catchSignals()
+	if err != nil {
+		return nil, fmt.Errorf("cannot catch signals: %w", err)
+	}
 	s := &Supervisor{
-		signals:  make(chan unix.Signal),
-		children: make(chan os.Signal, 1),
+		signals:  make(chan struct{}, 1),
 		requests: make(chan func()),
 		outcomes: make(chan Outcome, 1),
 		stop:     make(chan struct{}),
@@ -168,27 +176,36 @@ func Listen() *Supervisor {
 		opt:      Options{StopSignals: []unix.Signal{unix.SIGTERM}, Grace: defaultGrace},
 		timer:    time.NewTimer(time.Hour),
 	}
-	limitProcs()
 	// The thread that main runs on; parkThreads does the same for the others.
 	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &quiet, nil)
-	signal.Notify(s.children, unix.SIGCHLD)
-	standard := subscribe(1, sigRTMin-1)
 	// Neither can fail: these options exist since Linux 3.4 and 2.4.
 	if s.self != 1 {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	go collect(standard, s.signals)
-	go func() {
-		// Each subscription costs two thread switches. The default action of a
-		// real-time signal in the Go runtime is nothing, so that these can come
-		// while boot is at work; Start waits for them.
-		go collect(subscribe(sigRTMin, sigRTMax), s.signals)
-		parkThreads()
-		close(s.ready)
-	}()
+	go s.watch(wake)
+	go parkThreads(func() { close(s.ready) })
 	go s.loop()
-	return s
+	return s, nil
+}
+
+// watch tells the loop that signals have come.
+func (s *Supervisor) watch(wake *os.File) {
+	var count [8]byte
+	for {
+		if _, err := wake.Read(count[:]); err != nil {
+			return // never, see eventfd(2)
+		}
+		s.again()
+	}
+}
+
+// again has the loop look for signals and children.
+func (s *Supervisor) again() {
+	select {
+	case s.signals <- struct{}{}:
+	default:
+	}
 }
 
 // do runs f in the loop and waits for it.

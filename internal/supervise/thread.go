@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,36 +23,33 @@ func limitProcs() {
 	}
 }
 
-// quiet are the signals that the kernel raises for a write of our own: PIPE
-// when the reader is gone, TTOU when the terminal's foreground is another
-// group. Blocked, they do not exist: the write fails or goes through, and what
-// arrives at the runtime's signal thread, which does not block them, was sent by
-// somebody.
-var quiet = signalSet(unix.SIGPIPE, unix.SIGTTOU)
+// quiet is the signal that the kernel raises for our own change of a terminal
+// whose foreground is another group, TTOU. Blocked, the change goes through, and
+// what arrives on a thread that does not block it was sent by somebody.
+var quiet = signalSet(unix.SIGTTOU)
 
 // parkThreads makes the threads that the runtime may need later, because at the
-// pids limit it could not, and has them block the quiet signals. All are held
+// pids limit it could not, and has them block the quiet signal. All are held
 // until the last is there, so that each goroutine gets one of its own; then
-// they are idle and the runtime takes them before it makes another.
-func parkThreads() {
-	n := runtime.GOMAXPROCS(0) + spareThreads
-	arrived, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+// they are idle and the runtime takes them before it makes another. It calls
+// parked when they are.
+func parkThreads(parked func()) {
+	n := int32(runtime.GOMAXPROCS(0) + spareThreads)
+	var arrived, left atomic.Int32
+	leave := make(chan struct{})
 	for range n {
 		go func() {
 			runtime.LockOSThread()
 			_ = unix.PthreadSigmask(unix.SIG_BLOCK, &quiet, nil)
-			arrived <- struct{}{}
+			if arrived.Add(1) == n {
+				close(leave)
+			}
 			<-leave
 			runtime.UnlockOSThread()
-			left <- struct{}{}
+			if left.Add(1) == n {
+				parked()
+			}
 		}()
-	}
-	for range n {
-		<-arrived
-	}
-	close(leave)
-	for range n {
-		<-left
 	}
 }
 
@@ -73,27 +71,4 @@ func signalSet(signals ...unix.Signal) unix.Sigset_t {
 		set.Val[n/bits] |= 1 << (n % bits)
 	}
 	return set
-}
-
-// sigaction is the kernel's struct on amd64 and arm64.
-type sigaction struct {
-	handler  uintptr
-	flags    uint64
-	restorer uintptr
-	mask     uint64
-}
-
-// resetUncaught gives the signals that the runtime does not touch their
-// defaults, in case they came ignored; exec keeps an ignored signal ignored.
-// Those that it catches need nothing: exec resets them.
-func resetUncaught() {
-	for _, sig := range []uintptr{32, 33, 34} {
-		var action sigaction
-		_, _, err := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&action)), unsafe.Sizeof(action.mask), 0, 0)
-		const ignored = 1
-		if err == 0 && action.handler == ignored {
-			action = sigaction{}
-			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action.mask), 0, 0)
-		}
-	}
 }

@@ -11,7 +11,10 @@ import (
 )
 
 func main() {
-	s := supervise.Listen()
+	s, err := supervise.Listen()
+	if err != nil {
+		os.Exit(70)
+	}
 	s.Configure(supervise.Options{StopSignals: []unix.Signal{unix.SIGTERM}, Grace: 8e9})
 	file, err := supervise.Lookup(os.Args[1], os.Getenv("PATH"))
 	if err == nil {
