@@ -1,6 +1,8 @@
 package entrypoint_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"strings"
 	"testing"
 
@@ -133,4 +135,45 @@ func TestS4TerminalWithoutStdin(t *testing.T) {
 	r := run(t, bash("stty size >/dev/null && echo a terminal", "exit 7"), func(c *container.Config, _ *container.HostConfig) { c.Tty = true })
 	wantCode(t, r, 7)
 	wantIn(t, r.stdout, "agent-init: workspace is ready", "a terminal\r\n")
+}
+
+// copyIn writes a file of the agent's into a container that has not started.
+func (w *workspace) copyIn(dir, name, text string) {
+	w.t.Helper()
+	var archive bytes.Buffer
+	out := tar.NewWriter(&archive)
+	w.must(out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Uid: 1000, Gid: 1000, Size: int64(len(text))}))
+	_, err := out.Write([]byte(text))
+	w.must(err)
+	w.must(out.Close())
+	w.must(w.CopyToContainer(w.ctx, w.id, dir, &archive, container.CopyToContainerOptions{}))
+}
+
+// The agent's own terminal interface, as a person uses it.
+func TestS4RealAgentInATerminal(t *testing.T) {
+	parallel(t)
+	m := startModel(t, "")
+	w := create(t, image, []string{"claude"}, withTerminal, m.talk(), mounted(t), env("TERM=xterm"),
+		host(func(h *container.HostConfig) { h.ConsoleSize = [2]uint{40, 120} }))
+	// What a first run would ask: theme, key and trust.
+	w.copyIn("/home/agent", ".claude.json", `{"hasCompletedOnboarding": true,
+		"customApiKeyResponses": {"approved": ["and-in-without-a-key"]},
+		"projects": {"/workspace": {"hasTrustDialogAccepted": true}}}`)
+	p := w.attach()
+	w.start()
+	p.expect("shortcuts")
+	p.types("greetings")
+	p.expect("greetings")
+	p.types("\r")
+	p.expect("said")
+	p.types("/exit\r")
+	wantCode(t, w.wait(), 0)
+	// MCP servers may still be connecting at the first turn; plugins are loaded.
+	requests := m.requests()
+	if len(requests) == 0 || requests[0].Prompt != "greetings" {
+		t.Fatalf("%d requests, not one with the prompt", len(requests))
+	}
+	if !bytes.Contains(requests[0].Body, []byte("greeter:greet")) {
+		t.Error("the request does not offer the plugin's skill")
+	}
 }

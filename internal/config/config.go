@@ -17,38 +17,39 @@ import (
 // Prefix begins the name of every variable that is a setting.
 const Prefix = "AGENTIC_"
 
-// Config is the settings of one run. A field FooBar is read from
-// AGENTIC_FOO_BAR; an empty variable counts as unset. Tags: default; flag, the
+// Config is the settings of one run. An empty variable counts as unset. Tags:
+// envconfig, the variable (whole, because envconfig would fall back to the bare
+// name of one with a prefix); default; flag, the
 // name of the flag that overrides the variable; legacy, a variable honoured
 // while ours is unset; oneof, the values allowed; sep, the separators of a
 // list; desc, the meaning.
 type Config struct {
-	PluginsDir     string   `split_words:"true" default:"/opt/agentic/plugins" flag:"plugins-dir" desc:"directory of baked-in plugins"`
-	Plugins        List     `split_words:"true" sep:":" flag:"plugins" desc:"names of the plugins to load; all when unset"`
-	PluginErrors   string   `split_words:"true" default:"fail" oneof:"fail skip" flag:"plugin-errors" desc:"refuse to start on a plugin or repo that cannot be read, or leave it out and say so"`
-	ReposDir       string   `split_words:"true" default:"/repos" flag:"repos-dir" legacy:"CLAUDEOPS_REPOS_DIR" desc:"directory of mounted repos"`
-	MCPBaseline    string   `split_words:"true" default:"/opt/agentic/mcp.json" flag:"mcp-baseline" desc:"baseline MCP config; may be absent"`
-	MCPConfig      string   `split_words:"true" flag:"mcp-config" desc:"where the merged MCP config is written; mcp.json in the runtime directory when unset"`
-	MCPCollision   string   `split_words:"true" default:"override" oneof:"override namespace error" flag:"mcp-collision" desc:"what happens when two files define one MCP server: the later overrides, repo servers are renamed REPO_NAME, or boot refuses"`
-	MCPAllow       List     `split_words:"true" sep:"," flag:"mcp-allow" desc:"globs of the repo MCP servers to take; all when unset"`
-	MCPDeny        List     `split_words:"true" sep:"," flag:"mcp-deny" desc:"globs of the repo MCP servers to leave out"`
-	MCPStrict      Bool     `split_words:"true" default:"0" flag:"mcp-strict" desc:"give the agent the merged MCP servers and no others"`
-	Agent          string   `split_words:"true" default:"auto" oneof:"auto claude none" flag:"agent" desc:"how CMD takes plugins and MCP files; auto goes by its base name"`
-	WorkspaceDir   string   `split_words:"true" default:"/workspace" flag:"workspace-dir" desc:"gets artifacts/input, artifacts/output and repos"`
-	WorkspaceID    string   `split_words:"true" legacy:"WORKSPACE_ID" desc:"name of the workspace; the session id unless that is set"`
-	SecretsDir     string   `split_words:"true" default:"/run/secrets" flag:"secrets-dir" desc:"directory of secret files named after variables"`
-	GitCredentials string   `split_words:"true" default:"store" oneof:"store none" flag:"git-credentials" desc:"write tokens to git's credential store, or leave credentials alone"`
-	GitHosts       string   `split_words:"true" flag:"git-hosts" desc:"more hosts with credentials, as HOST=USER:VARIABLE, comma-separated"`
-	WithholdEnv    List     `split_words:"true" sep:",: " flag:"withhold-env" desc:"names of variables to remove from the agent's environment"`
-	SessionID      string   `split_words:"true" flag:"session-id" desc:"session id in agent-init's own events; WORKSPACE_ID or a UUID when unset"`
-	SignalScope    string   `split_words:"true" default:"group" oneof:"group child" flag:"signal-scope" desc:"pass signals on to the agent's process group or to the agent alone"`
-	Rewrite        List     `split_words:"true" sep:", " flag:"rewrite" desc:"signals to replace when they are passed on, as 15:2 or TERM:INT; 15:0 drops"`
-	StopSignals    List     `split_words:"true" sep:",: " default:"TERM" flag:"stop-signals" desc:"signals that start the grace"`
-	StopGrace      Duration `split_words:"true" default:"8s" flag:"stop-grace" desc:"time from the first stop signal to agent-init's own exit"`
-	SuccessCodes   Codes    `split_words:"true" flag:"success-code" desc:"exit codes of the agent to report as 0"`
-	Timeout        Duration `split_words:"true" default:"0" flag:"timeout" desc:"bounds the run of the agent (exit 124); 0 is no bound"`
-	RuntimeDir     string   `split_words:"true" flag:"runtime-dir" desc:"where boot keeps its own files; /run/agentic, else /tmp/.agentic-UID when unset"`
-	LogLevel       string   `split_words:"true" default:"info" oneof:"trace debug info warn error" flag:"log-level" desc:"level of agent-init's own log on stderr"`
+	PluginsDir     string   `envconfig:"AGENTIC_PLUGINS_DIR" default:"/opt/agentic/plugins" flag:"plugins-dir" desc:"directory of baked-in plugins"`
+	Plugins        List     `envconfig:"AGENTIC_PLUGINS" sep:":" flag:"plugins" desc:"names of the plugins to load; all when unset"`
+	PluginErrors   string   `envconfig:"AGENTIC_PLUGIN_ERRORS" default:"fail" oneof:"fail skip" flag:"plugin-errors" desc:"refuse to start on a plugin or repo that cannot be read, or leave it out and say so"`
+	ReposDir       string   `envconfig:"AGENTIC_REPOS_DIR" default:"/repos" flag:"repos-dir" legacy:"CLAUDEOPS_REPOS_DIR" desc:"directory of mounted repos"`
+	MCPBaseline    string   `envconfig:"AGENTIC_MCP_BASELINE" default:"/opt/agentic/mcp.json" flag:"mcp-baseline" desc:"baseline MCP config; may be absent"`
+	MCPConfig      string   `envconfig:"AGENTIC_MCP_CONFIG" flag:"mcp-config" desc:"where the merged MCP config is written; mcp.json in the runtime directory when unset"`
+	MCPCollision   string   `envconfig:"AGENTIC_MCP_COLLISION" default:"override" oneof:"override namespace error" flag:"mcp-collision" desc:"what happens when two files define one MCP server: the later overrides, repo servers are renamed REPO_NAME, or boot refuses"`
+	MCPAllow       List     `envconfig:"AGENTIC_MCP_ALLOW" sep:"," flag:"mcp-allow" desc:"globs of the repo MCP servers to take; all when unset"`
+	MCPDeny        List     `envconfig:"AGENTIC_MCP_DENY" sep:"," flag:"mcp-deny" desc:"globs of the repo MCP servers to leave out"`
+	MCPStrict      Bool     `envconfig:"AGENTIC_MCP_STRICT" default:"0" flag:"mcp-strict" desc:"give the agent the merged MCP servers and no others"`
+	Agent          string   `envconfig:"AGENTIC_AGENT" default:"auto" oneof:"auto claude none" flag:"agent" desc:"how CMD takes plugins and MCP files; auto goes by its base name"`
+	WorkspaceDir   string   `envconfig:"AGENTIC_WORKSPACE_DIR" default:"/workspace" flag:"workspace-dir" desc:"gets artifacts/input, artifacts/output and repos"`
+	WorkspaceID    string   `envconfig:"AGENTIC_WORKSPACE_ID" legacy:"WORKSPACE_ID" desc:"name of the workspace; the session id unless that is set"`
+	SecretsDir     string   `envconfig:"AGENTIC_SECRETS_DIR" default:"/run/secrets" flag:"secrets-dir" desc:"directory of secret files named after variables"`
+	GitCredentials string   `envconfig:"AGENTIC_GIT_CREDENTIALS" default:"store" oneof:"store none" flag:"git-credentials" desc:"write tokens to git's credential store, or leave credentials alone"`
+	GitHosts       string   `envconfig:"AGENTIC_GIT_HOSTS" flag:"git-hosts" desc:"more hosts with credentials, as HOST=USER:VARIABLE, comma-separated"`
+	WithholdEnv    List     `envconfig:"AGENTIC_WITHHOLD_ENV" sep:",: " flag:"withhold-env" desc:"names of variables to remove from the agent's environment"`
+	SessionID      string   `envconfig:"AGENTIC_SESSION_ID" flag:"session-id" desc:"session id in agent-init's own events; WORKSPACE_ID or a UUID when unset"`
+	SignalScope    string   `envconfig:"AGENTIC_SIGNAL_SCOPE" default:"group" oneof:"group child" flag:"signal-scope" desc:"pass signals on to the agent's process group or to the agent alone"`
+	Rewrite        List     `envconfig:"AGENTIC_REWRITE" sep:", " flag:"rewrite" desc:"signals to replace when they are passed on, as 15:2 or TERM:INT; 15:0 drops"`
+	StopSignals    List     `envconfig:"AGENTIC_STOP_SIGNALS" sep:",: " default:"TERM" flag:"stop-signals" desc:"signals that start the grace"`
+	StopGrace      Duration `envconfig:"AGENTIC_STOP_GRACE" default:"8s" flag:"stop-grace" desc:"time from the first stop signal to agent-init's own exit"`
+	SuccessCodes   Codes    `envconfig:"AGENTIC_SUCCESS_CODES" flag:"success-code" desc:"exit codes of the agent to report as 0"`
+	Timeout        Duration `envconfig:"AGENTIC_TIMEOUT" default:"0" flag:"timeout" desc:"bounds the run of the agent (exit 124); 0 is no bound"`
+	RuntimeDir     string   `envconfig:"AGENTIC_RUNTIME_DIR" flag:"runtime-dir" desc:"where boot keeps its own files; /run/agentic, else /tmp/.agentic-UID when unset"`
+	LogLevel       string   `envconfig:"AGENTIC_LOG_LEVEL" default:"info" oneof:"trace debug info warn error" flag:"log-level" desc:"level of agent-init's own log on stderr"`
 
 	explicit map[string]bool
 }
@@ -82,28 +83,12 @@ func (c *Config) fields() []field {
 	v := reflect.ValueOf(c).Elem()
 	var out []field
 	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.IsExported() {
-			out = append(out, field{name: variable(f.Name), value: v.Field(i), tag: f.Tag})
+		f := v.Type().Field(i)
+		if name, ok := strings.CutPrefix(f.Tag.Get("envconfig"), Prefix); ok {
+			out = append(out, field{name: name, value: v.Field(i), tag: f.Tag})
 		}
 	}
 	return out
-}
-
-// variable splits a Go name the way envconfig's split_words does.
-func variable(goName string) string {
-	var b strings.Builder
-	for i, r := range goName {
-		upper := r >= 'A' && r <= 'Z'
-		if i > 0 && upper {
-			prev := goName[i-1]
-			next := i+1 < len(goName) && goName[i+1] >= 'a' && goName[i+1] <= 'z'
-			if prev >= 'a' && prev <= 'z' || next {
-				b.WriteByte('_')
-			}
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToUpper(b.String())
 }
 
 // Environment reads the settings from the process's environment. It never
@@ -111,11 +96,12 @@ func variable(goName string) string {
 func Environment() (*Config, problem.List) {
 	c := &Config{explicit: map[string]bool{}}
 	var found problem.List
-	if err := envconfig.Process(strings.TrimSuffix(Prefix, "_"), c); err != nil {
+	if err := envconfig.Process("", c); err != nil {
 		// Every field is text or a decoder that keeps its error for check.
 		found.Add(problem.Problem{What: "cannot read the configuration", Why: err.Error()})
 	}
-	for _, f := range c.fields() {
+	fields := c.fields()
+	for _, f := range fields {
 		key := Prefix + f.name
 		legacy := f.tag.Get("legacy")
 		switch {
@@ -133,21 +119,20 @@ func Environment() (*Config, problem.List) {
 			found.Add(problem.Problem{What: "cannot use " + key, Why: why, Hint: allowed})
 		}
 	}
-	found.Add(unknown(os.Environ())...)
+	found.Add(unknown(fields, os.Environ())...)
 	return c, found
 }
 
 // unknown warns about variables that look like a mistyped setting, and refuses
 // those that this version cannot honour.
-func unknown(environ []string) (found problem.List) {
+func unknown(fields []field, environ []string) (found problem.List) {
 	known := slices.Clone(exported)
-	for _, f := range new(Config).fields() {
+	for _, f := range fields {
 		known = append(known, f.name)
 	}
 	for name := range unsupported {
 		known = append(known, name)
 	}
-	slices.Sort(known)
 	for _, entry := range environ {
 		key, value, _ := strings.Cut(entry, "=")
 		name, ours := strings.CutPrefix(key, Prefix)
@@ -160,6 +145,7 @@ func unknown(environ []string) (found problem.List) {
 		if slices.Contains(known, name) {
 			continue
 		}
+		slices.Sort(known)
 		for _, k := range known {
 			if oneEdit(name, k) {
 				found.Add(problem.Problem{Severity: problem.Warning, What: "unknown variable " + key, Why: "it has no effect", Hint: "did you mean " + Prefix + k + "?"})

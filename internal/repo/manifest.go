@@ -19,9 +19,11 @@ var sections = []string{"Kind", "Capabilities", "Rules"}
 // sections Kind, Capabilities and Rules. A section ends at the next heading of
 // level 1 or 2. In Rules, a paragraph outside the list counts as a rule too: a
 // rule must not be lost to its form.
-func (r *Repo) parseManifest(text string, warn func(place, string)) {
+//
+// It lexes into the memory of lines, as lex does, and returns them.
+func (r *Repo) parseManifest(lines []line, text string, warn func(place, string)) []line {
 	head := splitFrontmatter(text, warn)
-	lines := lex(head.body, head.first)
+	lines = lex(lines, head.body, head.first)
 	var at place
 	r.Version, at = head.scalar("version", warn)
 	if r.Version != "" && !slices.Contains(knownVersions, r.Version) {
@@ -49,6 +51,7 @@ func (r *Repo) parseManifest(text string, warn func(place, string)) {
 	if missing != nil {
 		warn(place{line: 1}, "it has no "+strings.Join(missing, ", no "))
 	}
+	return lines
 }
 
 func (r *Repo) parseSections(lines []line, warn func(place, string)) (seen map[string]bool) {

@@ -1,6 +1,9 @@
 package repo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // line is one line of a markdown file that is neither comment nor fence.
 type line struct {
@@ -25,19 +28,39 @@ type lexer struct {
 	comment bool
 }
 
-// lex splits text whose first line has the given number.
-func lex(text string, number int) []line {
-	x := lexer{lines: make([]line, 0, strings.Count(text, "\n")+1)}
-	for raw := range strings.Lines(text) {
-		x.add(number, strings.TrimRight(raw, "\r\n"))
+// lex splits text whose first line has the given number, into the memory of
+// lines as far as that suffices.
+func lex(lines []line, text string, number int) []line {
+	x := lexer{lines: slices.Grow(lines[:0], strings.Count(text, "\n")+1)}
+	for len(text) > 0 {
+		end := strings.IndexByte(text, '\n') + 1
+		if end == 0 {
+			end = len(text)
+		}
+		x.add(number, strings.TrimRight(text[:end], "\r\n"))
+		text = text[end:]
 		number++
 	}
 	return x.lines
 }
 
+// plainText tells whether the first character of a line rules out that it is
+// anything but text, a list item or a quotation, comments inside it aside.
+func plainText(s string) bool {
+	i := 0
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	return i == len(s) || s[i] > ' ' && s[i] < 0x7f && strings.IndexByte("`~<#=-", s[i]) < 0
+}
+
 func (x *lexer) add(number int, s string) {
 	if x.comment {
 		x.comment = !strings.Contains(s, "-->")
+		return
+	}
+	if x.fence == "" && plainText(s) && strings.IndexByte(s, '<') < 0 {
+		x.lines = append(x.lines, line{number: number, text: s})
 		return
 	}
 	if run := fenceOf(s); x.fence != "" {
@@ -103,13 +126,17 @@ func withoutComments(s string) string {
 // block.
 func fenceOf(s string) string {
 	s = strings.TrimLeft(s, " \t")
-	for _, c := range []string{"`", "~"} {
-		run := s[:len(s)-len(strings.TrimLeft(s, c))]
-		if len(run) >= 3 && (c == "~" || !strings.Contains(s[len(run):], "`")) {
-			return run
-		}
+	if s == "" || s[0] != '`' && s[0] != '~' {
+		return ""
 	}
-	return ""
+	n := 1
+	for n < len(s) && s[n] == s[0] {
+		n++
+	}
+	if n < 3 || s[0] == '`' && strings.IndexByte(s[n:], '`') >= 0 {
+		return ""
+	}
+	return s[:n]
 }
 
 // atx reads a heading of the form "## Title ##".
@@ -164,42 +191,68 @@ func bulletOf(s string) (indent int, text string, ok bool) {
 
 // thematicBreak tells whether the line is a rule across the page.
 func thematicBreak(s string) bool {
-	s = strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "\t", "")
-	return len(s) >= 3 && (strings.Trim(s, "-") == "" || strings.Trim(s, "*") == "" || strings.Trim(s, "_") == "")
+	n := 0
+	var mark byte
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ' ' || c == '\t':
+		case n == 0 && c != '-' && c != '*' && c != '_', n > 0 && c != mark:
+			return false
+		default:
+			mark = c
+			n++
+		}
+	}
+	return n >= 3
 }
 
-// title is the first heading, of any level up to deepest.
+// title is the first heading, of any level up to deepest. It is a copy, which
+// does not hold on to the file's text.
 func title(lines []line, deepest int) string {
 	for _, l := range lines {
 		if l.level > 0 && l.level <= deepest {
-			return l.text
+			return strings.Clone(l.text)
 		}
 	}
 	return ""
 }
 
 // firstParagraph joins the lines of the first paragraph that is not made of
-// images, badges or HTML alone.
+// images, badges or HTML alone. It is a copy.
 func firstParagraph(lines []line) string {
-	var words []string
-	decoration := true
-	for i := range len(lines) + 1 {
-		var l line
-		if i < len(lines) {
-			l = lines[i]
-		}
-		if !l.blank() && l.level == 0 && !l.code && !thematicBreak(l.text) {
-			s := strings.TrimSpace(strings.TrimLeft(l.text, " \t>"))
+	for len(lines) > 0 {
+		end, size, decoration := 0, 0, true
+		for ; end < len(lines) && lines[end].prose(); end++ {
+			s := lines[end].words()
 			decoration = decoration && (strings.HasPrefix(s, "![") || strings.HasPrefix(s, "[![") || strings.HasPrefix(s, "<"))
-			words = append(words, s)
-			continue
+			size += len(s) + 1
 		}
-		if len(words) > 0 && !decoration {
-			break
+		if !decoration {
+			return joined(lines[:end], size)
 		}
-		words, decoration = nil, true
+		lines = lines[min(end+1, len(lines)):]
 	}
-	return strings.TrimSpace(strings.Join(words, " "))
+	return ""
+}
+
+// prose tells whether the line is part of a paragraph.
+func (l line) prose() bool {
+	return l.level == 0 && !l.code && !l.blank() && !thematicBreak(l.text)
+}
+
+// words is the text of a paragraph's line, less the marks of a quotation.
+func (l line) words() string { return strings.TrimSpace(strings.TrimLeft(l.text, " \t>")) }
+
+func joined(lines []line, size int) string {
+	var b strings.Builder
+	b.Grow(size)
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(l.words())
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // item is one bullet or paragraph.

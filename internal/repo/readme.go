@@ -26,7 +26,7 @@ func (r *Repo) describe(name, text string) {
 		lines = lexRST(text)
 	} else {
 		head := splitFrontmatter(text, func(place, string) {})
-		lines = lex(head.body, head.first)
+		lines = lex(nil, head.body, head.first)
 	}
 	r.Title = title(lines, 6)
 	r.Description = firstParagraph(lines)

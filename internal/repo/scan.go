@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,13 +37,14 @@ func Scan(dir string, opts Options) (Map, problem.List) {
 	case err != nil:
 		return Map{}, problem.List{{What: "cannot read repos directory", File: dir, Why: textfile.Reason(err), Hint: "let AGENTIC_REPOS_DIR name a readable directory"}}
 	}
-	var m Map
+	m := Map{Repos: make([]Repo, 0, len(names))}
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		if r, ok := s.scan(dir, name); ok {
-			m.Repos = append(m.Repos, r)
+		m.Repos = append(m.Repos, Repo{})
+		if !s.scan(&m.Repos[len(m.Repos)-1], dir, name) {
+			m.Repos = m.Repos[:len(m.Repos)-1]
 		}
 	}
 	return m, s.found
@@ -59,6 +61,11 @@ type scanner struct {
 	found problem.List
 	// root is the repo at hand.
 	root *textfile.Root
+	// text and lines are memory for the file at hand.
+	text  []byte
+	lines []line
+	// warner reports on it.
+	warner warner
 }
 
 func (s *scanner) refuse(p problem.Problem) {
@@ -76,11 +83,17 @@ func (s *scanner) warn(what, file string, at place, why, hint string) {
 // file could otherwise hold thousands.
 const maxWarnings = 100
 
-// warner collects the warnings about one file.
+// warner counts the warnings about one file.
 type warner struct {
 	s          *scanner
 	what, file string
 	count      int
+}
+
+// about begins the warnings about another file.
+func (s *scanner) about(what, file string) *warner {
+	s.warner = warner{s: s, what: what, file: file}
+	return &s.warner
 }
 
 func (w *warner) warn(at place, why string) {
@@ -97,13 +110,13 @@ func (w *warner) close() {
 }
 
 // scan reads one repo; ok is false when the entry is none.
-func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
-	r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
+func (s *scanner) scan(r *Repo, dir, name string) (ok bool) {
+	*r = Repo{Name: name, Path: filepath.Join(dir, name), Source: Manifest}
 	// With the slash only a directory is opened: a FIFO would block.
 	root, err := textfile.OpenRoot(r.Path + "/")
 	if err != nil {
 		s.refuse(notARepo(r.Path, err))
-		return r, false
+		return false
 	}
 	defer root.Close()
 	s.root = root
@@ -111,15 +124,15 @@ func (s *scanner) scan(dir, name string) (r Repo, ok bool) {
 		s.warn("repo", r.Path, place{}, "its name is not valid UTF-8, and the repo map shows U+FFFD in it", "rename the directory")
 	}
 	r.Writable = writable(r.Path)
-	declared := s.readManifest(&r)
-	extended := s.readExtensions(&r)
+	declared := s.readManifest(r)
+	extended := s.readExtensions(r)
 	if !declared {
 		if !extended {
 			r.Source = Inferred
 		}
-		s.infer(&r)
+		s.infer(r)
 	}
-	return r, true
+	return true
 }
 
 func notARepo(path string, err error) problem.Problem {
@@ -141,7 +154,7 @@ func notARepo(path string, err error) problem.Problem {
 // readManifest reads CLAUDE-OPS.md, if there is one.
 func (s *scanner) readManifest(r *Repo) bool {
 	const what = "repo manifest"
-	file := filepath.Join(r.Path, manifestName)
+	file := r.Path + "/" + manifestName
 	text, err := s.read(manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !s.root.Exists(manifestName) {
@@ -154,8 +167,8 @@ func (s *scanner) readManifest(r *Repo) bool {
 		s.warn(what, file, place{}, reason(err), "")
 		return false
 	}
-	w := warner{s: s, what: what, file: file}
-	r.parseManifest(text, w.warn)
+	w := s.about(what, file)
+	s.lines = r.parseManifest(s.lines, text, w.warn)
 	w.close()
 	return true
 }
@@ -167,10 +180,11 @@ func (e errText) Error() string { return string(e) }
 
 // read reads a markdown file of the repo at hand.
 func (s *scanner) read(name string) (string, error) {
-	data, err := s.root.Read(name)
+	data, err := s.root.ReadInto(s.text, name)
 	if err != nil {
 		return "", err
 	}
+	s.text = data
 	text := string(data)
 	if !utf8.ValidString(text) {
 		return "", errText("it is not valid UTF-8")
@@ -192,7 +206,7 @@ func reason(err error) string {
 
 // readExtensions reads .claude-ops; it returns whether there is anything in it.
 func (s *scanner) readExtensions(r *Repo) (extended bool) {
-	file := filepath.Join(r.Path, opsDir)
+	file := r.Path + "/" + opsDir
 	names, err := s.root.Names(opsDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -247,7 +261,7 @@ func (s *scanner) readMCP(r *Repo) {
 
 // readDocuments reads the markdown files of one directory in .claude-ops.
 func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
-	rel := filepath.Join(opsDir, dir)
+	rel := opsDir + "/" + dir
 	names, err := s.root.Names(rel)
 	if err != nil {
 		why := reason(err)
@@ -257,15 +271,17 @@ func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
 		s.warn("repo", filepath.Join(r.Path, rel), place{}, why, "its "+dir+" are not read")
 		return nil
 	}
-	for _, base := range names {
+	for i, base := range names {
 		name, isMarkdown := strings.CutSuffix(base, ".md")
-		file := filepath.Join(r.Path, rel, base)
+		file := r.Path + "/" + rel + "/" + base
 		switch {
 		case strings.HasPrefix(base, "."):
 		case !isMarkdown:
 			s.warn(what, file, place{}, "unknown name in "+rel, "only files named *.md are read")
 		default:
-			if d, ok := s.readDocument(what, filepath.Join(rel, base), Document{Name: name, Path: file}); ok {
+			docs = slices.Grow(docs, len(names)-i)
+			d := Document{Name: name, Path: file}
+			if s.readDocument(what, file[len(r.Path)+1:], &d) {
 				docs = append(docs, d)
 			}
 		}
@@ -275,7 +291,7 @@ func (s *scanner) readDocuments(r *Repo, what, dir string) (docs []Document) {
 
 // readDocument reads one check, playbook or skill. One without readable text is
 // listed by its name; one that is no file of the repo is not listed.
-func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok bool) {
+func (s *scanner) readDocument(what, rel string, d *Document) (ok bool) {
 	text, err := s.read(rel)
 	if err != nil {
 		why := reason(err)
@@ -284,20 +300,20 @@ func (s *scanner) readDocument(what, rel string, d Document) (_ Document, ok boo
 		}
 		s.warn(what, d.Path, place{}, why, "")
 		var content errText
-		return d, errors.As(err, &content)
+		return errors.As(err, &content)
 	}
-	w := warner{s: s, what: what, file: d.Path}
+	w := s.about(what, d.Path)
 	defer w.close()
 	warn := w.warn
 	head := splitFrontmatter(text, warn)
-	lines := lex(head.body, head.first)
-	d.Title = title(lines, 6)
+	s.lines = lex(s.lines, head.body, head.first)
+	d.Title = title(s.lines, 6)
 	if d.Description, _ = head.scalar("description", warn); d.Description == "" {
-		d.Description = firstParagraph(lines)
+		d.Description = firstParagraph(s.lines)
 	}
 	d.Requires, d.requiresAt = head.list("requires", warn)
 	d.RequiresMCP, d.requiresMCPAt = head.list("requires_mcp", warn)
-	return d, true
+	return true
 }
 
 // infer describes a repo by its README and its top-level files.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,11 +70,15 @@ func names(fd int, path string) (names []string, err error) {
 	return names, err
 }
 
+// records keeps buffers for getdents(2): on the stack they would make it grow.
+var records = sync.Pool{New: func() any { return new([8192]byte) }}
+
 // each visits the entries of the directory open at fd with the types that their
 // records state, see getdents(2).
 func each(fd int, path string, visit func(name string, stated byte) error) error {
 	const lengthAt, typeAt, nameAt = 16, 18, 19
-	var buf [8192]byte
+	buf := records.Get().(*[8192]byte)
+	defer records.Put(buf)
 	for {
 		n, err := again(func() (int, error) { return unix.Getdents(fd, buf[:]) })
 		if err != nil {
@@ -82,13 +87,13 @@ func each(fd int, path string, visit func(name string, stated byte) error) error
 		if n <= 0 {
 			return nil
 		}
-		for records := buf[:n]; len(records) > nameAt; {
-			length := int(binary.NativeEndian.Uint16(records[lengthAt:]))
-			if length <= nameAt || length > len(records) {
+		for rest := buf[:n]; len(rest) > nameAt; {
+			length := int(binary.NativeEndian.Uint16(rest[lengthAt:]))
+			if length <= nameAt || length > len(rest) {
 				break
 			}
-			record := records[:length]
-			records = records[length:]
+			record := rest[:length]
+			rest = rest[length:]
 			name := unix.ByteSliceToString(record[nameAt:])
 			if name == "." || name == ".." {
 				continue

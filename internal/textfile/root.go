@@ -45,12 +45,15 @@ func (r *Root) Close() error {
 func (r *Root) Name() string { return r.path }
 
 // Read is the function Read for a path below the root.
-func (r *Root) Read(name string) ([]byte, error) {
+func (r *Root) Read(name string) ([]byte, error) { return r.ReadInto(nil, name) }
+
+// ReadInto is Read into the memory of buf, as far as that suffices.
+func (r *Root) ReadInto(buf []byte, name string) ([]byte, error) {
 	fd, err := r.open(name, flags)
 	if err != nil {
 		return nil, err
 	}
-	return slurp(fd, name)
+	return slurp(fd, name, buf)
 }
 
 // List is the function List for a path below the root.

@@ -31,7 +31,7 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slurp(fd, path)
+	return slurp(fd, path, nil)
 }
 
 func open(path string, flags int) (int, error) {
@@ -52,8 +52,9 @@ func again(call func() (int, error)) (n int, err error) {
 	}
 }
 
-// slurp reads the file open at fd and closes it.
-func slurp(fd int, path string) ([]byte, error) {
+// slurp reads the file open at fd, into the memory of data where that suffices,
+// and closes it.
+func slurp(fd int, path string, data []byte) ([]byte, error) {
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if _, err := again(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
@@ -65,7 +66,13 @@ func slurp(fd int, path string) ([]byte, error) {
 	if st.Size > Limit {
 		return nil, tooLarge(st.Size)
 	}
-	data := make([]byte, 0, max(st.Size+1, 512))
+	room := st.Size + 1
+	if st.Size == 0 {
+		room = 512
+	}
+	if data = data[:0]; int64(cap(data)) < room {
+		data = make([]byte, 0, room)
+	}
 	for {
 		n, err := again(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
 		if err != nil {

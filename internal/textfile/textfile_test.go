@@ -137,6 +137,22 @@ func TestM7ReadStaysBelowItsRoot(t *testing.T) {
 // escapes is os.Root's refusal.
 const escapes = "path escapes from parent"
 
+func TestReadInto(t *testing.T) {
+	dir := t.TempDir()
+	for name, size := range map[string]int{"empty": 0, "fits": 9, "exact": 10, "larger": 100} {
+		want := strings.Repeat("x", size)
+		os.WriteFile(filepath.Join(dir, name), []byte(want), 0o600)
+		buf := []byte("0123456789")
+		got, err := openRoot(t, dir).ReadInto(buf, name)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if name == "fits" && &got[0] != &buf[0] {
+			t.Error("memory at hand was not used")
+		}
+	}
+}
+
 func TestLists(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		dir := t.TempDir()
