@@ -1,9 +1,10 @@
 package main
 
 import (
+	"os"
+
 	"agent-init/internal/boot"
 	"agent-init/internal/problem"
-	"agent-init/internal/rundir"
 	"agent-init/internal/supervise"
 )
 
@@ -13,24 +14,23 @@ func execCommand(args []string) int {
 	if s == nil {
 		return code
 	}
-	dir, holder := s.live()
-	if holder == 0 {
-		return s.refuse(problem.List{{What: "cannot join the workspace", File: dir.Path, Why: "no agent-init runs here",
+	if s.holder() == 0 {
+		return s.refuse(problem.List{{What: "cannot join the workspace", File: s.runtime.Path, Why: "no agent-init runs here",
 			Hint: "start the container with agent-init as its ENTRYPOINT, or name its AGENTIC_RUNTIME_DIR"}})
 	}
-	return s.join(dir)
+	return s.join()
 }
 
 // join runs the command as the agent of the live workspace runs.
-func (s *session) join(dir rundir.Dir) int {
+func (s *session) join() int {
 	if s.found.Refuses() {
 		return s.refuse(s.found)
 	}
-	launch, bad := boot.ReadLaunch(dir)
+	launch, bad := boot.ReadLaunch(s.runtime)
 	if bad != nil {
 		return s.refuse(problem.List{*bad})
 	}
-	p := launch.Prepare(s.command, environment(), s.cfg.Agent)
+	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent)
 	s.stderr.SetMasker(p.Masker)
 	logProblems(s.log, append(s.found, p.Problems...))
 	path, err := supervise.Lookup(p.Argv[0], pathOf(p.Env))

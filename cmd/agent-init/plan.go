@@ -11,8 +11,6 @@ import (
 	"agent-init/internal/supervise"
 )
 
-func environment() []string { return os.Environ() }
-
 // planCommand prints what run would do, and exits as it would where it
 // refuses.
 func planCommand(args []string) int {
@@ -23,7 +21,8 @@ func planCommand(args []string) int {
 	}
 	_, bad := supervision(cfg, newLogger(io.Discard, cfg.LogLevel, false))
 	found.Add(bad...)
-	p := boot.New(cfg, found, rest)
+	dir := chooseRuntime(cfg, &found)
+	p := boot.New(cfg, dir, found, rest)
 	code := exitOK
 	if len(rest) > 0 {
 		if _, err := supervise.Lookup(p.Argv[0], pathOf(p.Env)); err != nil {
@@ -54,7 +53,7 @@ func reposCommand(args []string) int {
 	if err != nil {
 		return usageError("%v", err)
 	}
-	p := boot.New(cfg, found, nil)
+	p := boot.New(cfg, chooseRuntime(cfg, &found), found, nil)
 	logProblems(newLogger(os.Stderr, cfg.LogLevel, isTerminal(2)), p.RepoProblems())
 	text := p.Repos.Text()
 	if format == "json" {

@@ -36,6 +36,7 @@ type session struct {
 	found    problem.List
 	log      zerolog.Logger
 	command  []string
+	runtime  rundir.Dir
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -47,14 +48,14 @@ func runCommand(args []string) int {
 	if s == nil {
 		return code
 	}
-	if dir, holder := s.live(); holder != 0 {
+	if holder := s.holder(); holder != 0 {
 		if !rundir.Inside(holder) {
-			return s.refuse(problem.List{{What: "cannot use runtime directory", File: dir.Path,
+			return s.refuse(problem.List{{What: "cannot use runtime directory", File: s.runtime.Path,
 				Why: fmt.Sprintf("another agent-init, process %d, uses it", holder), Hint: "give this one its own with AGENTIC_RUNTIME_DIR"}})
 		}
-		return s.join(dir)
+		return s.join()
 	}
-	plan := boot.New(s.cfg, s.found, s.command)
+	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
 	s.stderr.SetMasker(plan.Masker)
 	path, notFound := s.lookup(plan)
 	if plan.Problems.Refuses() {
@@ -98,6 +99,7 @@ func newSession(args []string) (*session, int) {
 	options, bad := supervision(s.cfg, s.log)
 	s.found.Add(bad...)
 	s.super.Configure(options)
+	s.runtime = chooseRuntime(s.cfg, &s.found)
 	return s, 0
 }
 
@@ -139,21 +141,22 @@ func supervision(cfg *config.Config, log zerolog.Logger) (supervise.Options, pro
 	return o, bad
 }
 
-// live finds the agent-init that holds the runtime directory; its process id
-// is -1 where it cannot be known.
-func (s *session) live() (rundir.Dir, int) {
-	dir, bad := rundir.Choose(s.cfg.RuntimeDir)
+func chooseRuntime(cfg *config.Config, found *problem.List) rundir.Dir {
+	dir, bad := rundir.Choose(cfg.RuntimeDir)
 	if bad != nil {
-		return dir, 0
+		found.Add(*bad)
 	}
-	pid, live := dir.Live()
-	if !live {
-		return dir, 0
+	return dir
+}
+
+// holder is the process id of the agent-init that holds the runtime directory:
+// 0 where none does, -1 where it lives in another PID namespace.
+func (s *session) holder() int {
+	pid, live := s.runtime.Live()
+	if live && pid == 0 {
+		return -1
 	}
-	if pid == 0 {
-		return dir, -1
-	}
-	return dir, pid
+	return pid
 }
 
 // lookup finds the command on the PATH that the agent will have.
@@ -204,13 +207,14 @@ func (s *session) announce(plan *boot.Plan) error {
 		plan.Problems.Add(problem.Problem{Severity: problem.Warning, What: "memory.oom.group is set",
 			Why: "when memory runs out the kernel ends agent-init together with the agent, so that nothing can be reported", Hint: "unset it for this container"})
 	}
-	if err := plan.WriteReport(); err != nil {
+	report := plan.Report()
+	if err := plan.WriteReport(report); err != nil {
 		return err
 	}
 	logProblems(s.log, plan.Problems)
 	s.log.Info().Int("plugins", len(plan.Plugins)).Int("mcp_servers", len(plan.MCP.Servers)).Int("repos", len(plan.Repos.Repos)).
 		Int("warnings", len(plan.Problems.Only(problem.Warning))).Str("agent", plan.Agent.String()).Msg("workspace is ready")
-	s.emit(event.New("workspace_ready", s.id, provider, time.Now()).Add(plan.Report()...))
+	s.emit(event.New("workspace_ready", s.id, provider, time.Now()).Add(report...))
 	return nil
 }
 

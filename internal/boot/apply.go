@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"agent-init/internal/atomicfile"
+	"agent-init/internal/event"
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
 	"agent-init/internal/textfile"
@@ -107,11 +108,11 @@ func (p *Plan) writeFiles() error {
 
 // WriteReport writes the boot report; it is the last step, so that it can say
 // how long the others took.
-func (p *Plan) WriteReport() error {
+func (p *Plan) WriteReport(report []event.Member) error {
 	if p.Runtime.Path == "" {
 		return nil
 	}
-	return write(p.runtimeFile(rundir.Report, p.ReportJSON()))
+	return write(p.runtimeFile(rundir.Report, document(report)))
 }
 
 func write(f atomicfile.File) error {

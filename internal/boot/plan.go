@@ -72,12 +72,11 @@ type Step struct {
 }
 
 // New gathers everything, in the order of the contract, and goes on after
-// every problem.
-func New(cfg *config.Config, found problem.List, command []string) *Plan {
-	p := &Plan{Config: cfg, Command: command, Problems: found, environ: newEnviron(os.Environ())}
+// every problem. The runtime directory and what was found before are given.
+func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []string) *Plan {
+	p := &Plan{Config: cfg, Runtime: dir, Command: command, Problems: found, environ: newEnviron(os.Environ())}
 	p.step("plugins", p.scanPlugins)
 	p.step("secrets", p.findSecrets)
-	p.step("runtime", p.chooseRuntime)
 	p.step("directories", p.planDirectories)
 	p.step("repos", p.scanRepos)
 	p.step("mcp", p.mergeMCP)
@@ -116,14 +115,6 @@ func (p *Plan) warnAbsent(setting, dir, effect string) {
 	}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: config.Prefix + setting, File: dir, Why: "it does not exist; " + effect})
-	}
-}
-
-func (p *Plan) chooseRuntime() {
-	dir, bad := rundir.Choose(p.Config.RuntimeDir)
-	p.Runtime = dir
-	if bad != nil {
-		p.Problems.Add(*bad)
 	}
 }
 

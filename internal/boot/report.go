@@ -109,9 +109,6 @@ func reportProblem(f problem.Problem) []event.Member {
 	return m
 }
 
-// ReportJSON is the report as an indented document.
-func (p *Plan) ReportJSON() []byte { return document(p.Report()) }
-
 // JSON is the plan as an indented document: the report, and what `run` would
 // write and start. Masked, it may be shown to anybody.
 func (p *Plan) JSON() []byte {

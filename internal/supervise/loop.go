@@ -176,7 +176,9 @@ func (s *Supervisor) noteStop(sig unix.Signal, at time.Time) {
 	if s.stopSignal != 0 || !s.stops(sig) {
 		return
 	}
+	s.stopInfo.Lock()
 	s.stopSignal, s.stopAt = sig, at
+	s.stopInfo.Unlock()
 	close(s.stop)
 	s.notes.add(s.opt.Log, zerolog.InfoLevel, "stop requested", func(e *zerolog.Event) {
 		e.Str("signal", SignalName(sig))

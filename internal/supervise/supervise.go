@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -112,6 +113,12 @@ type Supervisor struct {
 	ready chan struct{}
 	notes notes
 
+	// stopInfo guards what the loop writes and others ask for.
+	stopInfo   sync.Mutex
+	stopSignal unix.Signal
+	stopAt     time.Time
+	grace      time.Duration
+
 	// What follows belongs to the loop.
 
 	self    int
@@ -122,8 +129,6 @@ type Supervisor struct {
 	unreaped bool
 	// configured tells that the stop signals are known.
 	configured bool
-	stopSignal unix.Signal
-	stopAt     time.Time
 	timer      *time.Timer
 	run        run
 }
@@ -174,6 +179,7 @@ func Listen() (*Supervisor, error) {
 		notes:    newNotes(),
 		self:     os.Getpid(),
 		opt:      Options{StopSignals: []unix.Signal{unix.SIGTERM}, Grace: defaultGrace},
+		grace:    defaultGrace,
 		timer:    time.NewTimer(time.Hour),
 	}
 	// The thread that main runs on; parkThreads does the same for the others.
@@ -223,6 +229,9 @@ func (s *Supervisor) do(f func()) {
 func (s *Supervisor) Configure(o Options) {
 	s.do(func() {
 		s.opt, s.configured = o, true
+		s.stopInfo.Lock()
+		s.grace = o.Grace
+		s.stopInfo.Unlock()
 		for _, a := range s.pending {
 			s.noteStop(a.signal, a.at)
 		}
@@ -231,8 +240,9 @@ func (s *Supervisor) Configure(o Options) {
 
 // StopRequested tells whether a stop signal has arrived, and which.
 func (s *Supervisor) StopRequested() (sig unix.Signal, requested bool) {
-	s.do(func() { sig = s.stopSignal })
-	return sig, sig != 0
+	s.stopInfo.Lock()
+	defer s.stopInfo.Unlock()
+	return s.stopSignal, s.stopSignal != 0
 }
 
 // Stop is closed at the first stop signal, but not before Configure.
@@ -241,19 +251,18 @@ func (s *Supervisor) Stop() <-chan struct{} { return s.stop }
 // Deadline is when the grace that a stop signal started is over and agent-init
 // must be gone; zero without a stop signal. Finalizers have until an eighth of
 // the grace before it.
-func (s *Supervisor) Deadline() (t time.Time) {
-	s.do(func() {
-		if s.stopSignal != 0 {
-			t = s.stopAt.Add(s.opt.Grace)
-		}
-	})
-	return t
+func (s *Supervisor) Deadline() time.Time {
+	s.stopInfo.Lock()
+	defer s.stopInfo.Unlock()
+	if s.stopSignal == 0 {
+		return time.Time{}
+	}
+	return s.stopAt.Add(s.grace)
 }
 
 // Start starts the agent and passes on the signals that came before it. Its
 // error is a *StartError. Another Start may follow when Wait has returned.
 func (s *Supervisor) Start(c Command) (pid int, err error) {
-	<-s.ready
 	s.do(func() {
 		if s.state != booting && s.state != done {
 			err = startError(c.argv0(), CodeNotExecutable, "another agent is running", "")
@@ -275,6 +284,9 @@ func (c Command) argv0() string {
 func (s *Supervisor) start(c Command) (int, error) {
 	r := run{terminal: findTerminal()}
 	pid, err := spawn(c, &r.terminal)
+	// They were begun in Listen; the agent has not run an instruction yet, or
+	// few, and it takes many to reach a limit.
+	<-s.ready
 	if err != nil {
 		return 0, explain(c, err)
 	}
