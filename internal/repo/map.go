@@ -1,8 +1,8 @@
 package repo
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -19,71 +19,141 @@ import (
 // appear as U+FFFD: such a path cannot be opened as the map spells it, and Scan
 // has warned about it.
 func (m Map) AppendJSON(b []byte) []byte {
-	buf := bytes.NewBuffer(b)
-	w := writer{jsontext.NewEncoder(buf, jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))}
-	w.token(jsontext.BeginObject)
-	list(w, "repos", m.Repos, writer.repo)
-	w.token(jsontext.EndObject)
-	return buf.Bytes()
-}
-
-type writer struct{ *jsontext.Encoder }
-
-// token cannot fail: the names are distinct and a buffer takes everything.
-func (w writer) token(t jsontext.Token) { _ = w.WriteToken(t) }
-
-func (w writer) text(name, value string) {
-	w.token(jsontext.String(name))
-	w.token(jsontext.String(value))
-}
-
-func list[T any](w writer, name string, values []T, write func(writer, T)) {
-	w.token(jsontext.String(name))
-	w.token(jsontext.BeginArray)
-	for _, v := range values {
-		write(w, v)
+	size := 64
+	for i := range m.Repos {
+		size += m.Repos[i].jsonSize()
 	}
-	w.token(jsontext.EndArray)
+	w := writer{out: slices.Grow(b, size)}
+	w.begin('{')
+	list(&w, "repos", m.Repos, (*writer).repo)
+	w.end('}')
+	return append(w.out, '\n')
 }
 
-func (w writer) element(s string) { w.token(jsontext.String(s)) }
+// jsonSize is about what the repo takes in the document, escapes aside: enough
+// that the document seldom has to move as it grows.
+func (r *Repo) jsonSize() int {
+	const repo, document, element = 420, 220, 20
+	n := repo + len(r.Name) + len(r.Path) + len(r.Description) + len(r.Kind)
+	for _, c := range r.Capabilities {
+		n += 5*element + len(c.Name) + len(c.Description)
+	}
+	for _, names := range [][]string{r.Rules, r.MCPServers, r.Files} {
+		n += element * len(names)
+		for _, name := range names {
+			n += len(name)
+		}
+	}
+	for _, docs := range [][]Document{r.Checks, r.Playbooks, r.Skills} {
+		for i := range docs {
+			d := &docs[i]
+			n += document + len(d.Name) + len(d.Path) + len(d.Title) + len(d.Description) + 2*element*(len(d.Requires)+len(d.RequiresMCP))
+		}
+	}
+	return n
+}
 
-func (w writer) repo(r Repo) {
-	w.token(jsontext.BeginObject)
+// writer writes JSON with two spaces of indent for each level.
+type writer struct {
+	out   []byte
+	depth int
+	// filled says that the innermost object or list has an entry.
+	filled bool
+}
+
+func (w *writer) begin(bracket byte) {
+	w.out = append(w.out, bracket)
+	w.depth++
+	w.filled = false
+}
+
+func (w *writer) end(bracket byte) {
+	w.depth--
+	if w.filled {
+		w.line()
+	}
+	w.out = append(w.out, bracket)
+	w.filled = true
+}
+
+func (w *writer) line() {
+	const blanks = "\n                "
+	w.out = append(w.out, blanks[:1+2*w.depth]...)
+}
+
+// next begins another entry.
+func (w *writer) next() {
+	if w.filled {
+		w.out = append(w.out, ',')
+	}
+	w.filled = true
+	w.line()
+}
+
+// quote puts U+FFFD where s is no UTF-8; the error says no more than that.
+func (w *writer) quote(s string) { w.out, _ = jsontext.AppendQuote(w.out, s) }
+
+// name begins a member; no name needs an escape.
+func (w *writer) name(name string) {
+	w.next()
+	w.out = append(w.out, '"')
+	w.out = append(w.out, name...)
+	w.out = append(w.out, `": `...)
+}
+
+func (w *writer) text(name, value string) {
+	w.name(name)
+	w.quote(value)
+}
+
+func list[T any](w *writer, name string, values []T, write func(*writer, *T)) {
+	w.name(name)
+	w.begin('[')
+	for i := range values {
+		w.next()
+		write(w, &values[i])
+	}
+	w.end(']')
+}
+
+func (w *writer) element(s *string) { w.quote(*s) }
+
+func (w *writer) repo(r *Repo) {
+	w.begin('{')
 	w.text("name", r.Name)
 	w.text("path", r.Path)
 	w.text("source", r.Source)
 	w.text("version", r.Version)
 	w.text("description", r.Description)
 	w.text("kind", r.Kind)
-	list(w, "capabilities", r.Capabilities, writer.capability)
-	list(w, "rules", r.Rules, writer.element)
-	list(w, "checks", r.Checks, writer.document)
-	list(w, "playbooks", r.Playbooks, writer.document)
-	list(w, "skills", r.Skills, writer.document)
-	list(w, "mcp_servers", r.MCPServers, writer.element)
-	list(w, "files", r.Files, writer.element)
-	w.token(jsontext.String("writable"))
-	w.token(jsontext.Bool(r.Writable))
-	w.token(jsontext.EndObject)
+	list(w, "capabilities", r.Capabilities, (*writer).capability)
+	list(w, "rules", r.Rules, (*writer).element)
+	list(w, "checks", r.Checks, (*writer).document)
+	list(w, "playbooks", r.Playbooks, (*writer).document)
+	list(w, "skills", r.Skills, (*writer).document)
+	list(w, "mcp_servers", r.MCPServers, (*writer).element)
+	list(w, "files", r.Files, (*writer).element)
+	w.name("writable")
+	w.out = strconv.AppendBool(w.out, r.Writable)
+	w.end('}')
 }
 
-func (w writer) capability(c Capability) {
-	w.token(jsontext.BeginObject)
+func (w *writer) capability(c *Capability) {
+	w.begin('{')
 	w.text("name", c.Name)
 	w.text("description", c.Description)
-	w.token(jsontext.EndObject)
+	w.end('}')
 }
 
-func (w writer) document(d Document) {
-	w.token(jsontext.BeginObject)
+func (w *writer) document(d *Document) {
+	w.begin('{')
 	w.text("name", d.Name)
 	w.text("path", d.Path)
 	w.text("title", d.Title)
 	w.text("description", d.Description)
-	list(w, "requires", d.Requires, writer.element)
-	list(w, "requires_mcp", d.RequiresMCP, writer.element)
-	w.token(jsontext.EndObject)
+	list(w, "requires", d.Requires, (*writer).element)
+	list(w, "requires_mcp", d.RequiresMCP, (*writer).element)
+	w.end('}')
 }
 
 // maxCell bounds a description in Text, in characters.
