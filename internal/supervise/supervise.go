@@ -190,7 +190,11 @@ func Listen() (*Supervisor, error) {
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	go s.watch(wake)
-	go parkThreads(func() { close(s.ready) })
+	go func() {
+		// Without a descriptor to spare the threads come when they are needed.
+		_ = parkThreads()
+		close(s.ready)
+	}()
 	go s.loop()
 	return s, nil
 }

@@ -1,8 +1,10 @@
 package supervise
 
 import (
+	"encoding/binary"
+	"os"
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +13,7 @@ import (
 // maxProcs bounds how many threads run Go code at once. On a large host the
 // runtime would want one for each processor, and the one it cannot make at the
 // pids limit ends the process.
-const maxProcs = 4
+const maxProcs = 2
 
 // spareThreads are for goroutines that block in the kernel: a write to a
 // stalled stderr or log, a read of the process table, a fork.
@@ -29,28 +31,35 @@ func limitProcs() {
 var quiet = signalSet(unix.SIGTTOU)
 
 // parkThreads makes the threads that the runtime may need later, because at the
-// pids limit it could not, and has them block the quiet signal. All are held
-// until the last is there, so that each goroutine gets one of its own; then
-// they are idle and the runtime takes them before it makes another. It calls
-// parked when they are.
-func parkThreads(parked func()) {
-	n := int32(runtime.GOMAXPROCS(0) + spareThreads)
-	var arrived, left atomic.Int32
-	leave := make(chan struct{})
+// pids limit it could not, and has them block the quiet signal. Each blocks in
+// the kernel until the last is there, so that the runtime has to make one for
+// the next; then they are idle and it takes them before it makes another.
+// Goroutines locked to threads would do the same with twice the switches.
+func parkThreads() error {
+	n := runtime.GOMAXPROCS(0) + spareThreads
+	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
+	if err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	defer unix.Close(gate)
+	var blocked, left sync.WaitGroup
+	blocked.Add(n)
+	left.Add(n)
 	for range n {
 		go func() {
-			runtime.LockOSThread()
 			_ = unix.PthreadSigmask(unix.SIG_BLOCK, &quiet, nil)
-			if arrived.Add(1) == n {
-				close(leave)
-			}
-			<-leave
-			runtime.UnlockOSThread()
-			if left.Add(1) == n {
-				parked()
-			}
+			blocked.Done()
+			var count [8]byte
+			_, _ = unix.Read(gate, count[:])
+			left.Done()
 		}()
 	}
+	blocked.Wait()
+	var open [8]byte
+	binary.NativeEndian.PutUint64(open[:], uint64(n))
+	_, err = unix.Write(gate, open[:])
+	left.Wait()
+	return err
 }
 
 // withMask runs f on a thread whose signal mask is set.
