@@ -25,19 +25,22 @@ func (s Setting) split() (section, name string) {
 
 // renderBlock writes settings between the marker lines.
 func renderBlock(settings []Setting) []byte {
-	var b bytes.Buffer
-	b.WriteString(blockBegin + "\n")
+	size := len(blockBegin) + len(blockEnd) + 2
+	for _, s := range settings {
+		size += len(s.Key) + len(s.Value) + len(ownTag) + 16
+	}
+	b := append(make([]byte, 0, size), blockBegin+"\n"...)
 	last := ""
 	for _, s := range settings {
 		section, name := s.split()
 		if section != last {
-			fmt.Fprintf(&b, "[%s]\n", section)
+			b = append(append(append(b, '['), section...), "]\n"...)
 			last = section
 		}
-		fmt.Fprintf(&b, "\t%s = %s%s\n", name, quote(s.Value), ownTag)
+		b = append(append(append(b, '\t'), name...), " = "...)
+		b = append(append(appendQuoted(b, s.Value), ownTag...), '\n')
 	}
-	b.WriteString(blockEnd + "\n")
-	return b.Bytes()
+	return append(b, blockEnd+"\n"...)
 }
 
 // userContent is a configuration file without what is ours in it.

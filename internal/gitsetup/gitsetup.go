@@ -10,6 +10,8 @@
 package gitsetup
 
 import (
+	"slices"
+
 	"agent-init/internal/atomicfile"
 	"agent-init/internal/problem"
 )
@@ -66,9 +68,24 @@ type Plan struct {
 	Settings []Setting
 	Problems problem.List
 
-	fallback []string
+	// environment and user are what settings in the environment must heed.
+	environment environConfig
+	user        []Entry
 }
 
 // EnvironFallback is what takes the place of Env when ConfigFile could not be
 // written.
-func (p Plan) EnvironFallback() []string { return p.fallback }
+func (p Plan) EnvironFallback() []string {
+	if p.ConfigFile == "" {
+		return p.Env
+	}
+	_, env := p.inEnviron()
+	return env
+}
+
+// inEnviron are the settings that would go into the environment, and Env with
+// them in it.
+func (p Plan) inEnviron() ([]Setting, []string) {
+	settings, env := p.environment.with(p.Settings, p.user)
+	return settings, slices.Concat(p.Env, env)
+}

@@ -203,16 +203,20 @@ func (p *planner) emptyName(variable string, replaced bool) {
 // path, and by .git where git clone reads the repository from disk.
 func (p *planner) safeDirectories() []string {
 	var dirs []string
+	listed := map[string]bool{}
 	add := func(dir string) {
-		if slices.Contains(dirs, dir) {
+		if listed[dir] {
 			return
 		}
+		listed[dir] = true
 		dirs = append(dirs, dir)
 		git := filepath.Join(dir, ".git")
-		if info, err := os.Stat(git); err == nil && info.IsDir() && !slices.Contains(dirs, git) {
+		if !listed[git] && isDir(git) {
+			listed[git] = true
 			dirs = append(dirs, git)
 		}
 	}
+	resolve := resolver{}
 	for _, dir := range p.in.SafeDirs {
 		if !filepath.IsAbs(dir) {
 			p.warn("safe.directory", dir, "the path is not absolute, so git could not match it", "")
@@ -220,11 +224,38 @@ func (p *planner) safeDirectories() []string {
 		}
 		dir = filepath.Clean(dir)
 		add(dir)
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if real, ok := resolve.path(dir); ok {
 			add(real)
 		}
 	}
 	return dirs
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// resolver resolves symlinks. It remembers what the parents of paths resolve to:
+// most repos have the same one.
+type resolver map[string]string
+
+// path is filepath.EvalSymlinks for a clean absolute path.
+func (r resolver) path(path string) (real string, ok bool) {
+	parent, name := filepath.Split(path)
+	info, err := os.Lstat(path)
+	if name == "" || err != nil || info.Mode()&os.ModeSymlink != 0 {
+		real, err := filepath.EvalSymlinks(path)
+		return real, err == nil
+	}
+	real, known := r[parent]
+	if !known {
+		if real, err = filepath.EvalSymlinks(parent); err != nil {
+			return "", false
+		}
+		r[parent] = real
+	}
+	return filepath.Join(real, name), true
 }
 
 // placeSettings puts the settings into the file, or where that is impossible
@@ -233,13 +264,11 @@ func (p *planner) placeSettings() {
 	if p.plan.Problems.Refuses() {
 		return
 	}
-	plain := p.plan.Env
-	settings, inEnviron := p.environment.with(p.plan.Settings, p.user)
-	p.plan.fallback = slices.Concat(plain, inEnviron)
+	p.plan.environment, p.plan.user = p.environment, p.user
 	if p.config.obstacle != "" {
 		p.warn("git is configured through GIT_CONFIG_COUNT instead of a file", p.config.path, p.config.obstacle,
 			"git config --global does not show these settings")
-		p.plan.Settings, p.plan.Env = settings, p.plan.fallback
+		p.plan.Settings, p.plan.Env = p.plan.inEnviron()
 		return
 	}
 	if len(p.own.moved) > 0 {

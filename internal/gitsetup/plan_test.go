@@ -407,3 +407,32 @@ func TestB3FifoDoesNotBlock(t *testing.T) {
 	w.must(syscall.Mkfifo(filepath.Join(w.home, configFile), 0o600))
 	contains(t, "warning", warnings(New(w.in)), "it is not a regular file")
 }
+
+func TestB4PathsAreResolvedAsByEvalSymlinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"real/a", "real/b", "other/c"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"linked": "real", "real/up": "../other/c", "real/loop": "loop", "real/gone": "nothing", "chain": "linked/up"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := resolver{}
+	paths := []string{"/", "/proc", "/nowhere"}
+	for _, name := range []string{"", "real", "real/a", "linked", "linked/a", "linked/b", "linked/up", "linked/loop", "real/gone", "chain",
+		"gone", "gone/x", "file", "file/x", "linked/none"} {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	for _, path := range paths {
+		want, err := filepath.EvalSymlinks(path)
+		if got, ok := r.path(path); got != want || ok != (err == nil) {
+			t.Errorf("%s: %q, %v; EvalSymlinks says %q, %v", path, got, ok, want, err)
+		}
+	}
+}

@@ -254,26 +254,23 @@ func lower(c byte) byte {
 	return c
 }
 
-// quote writes a value so that git reads it back as it is; NUL aside, every
+// appendQuoted writes a value so that git reads it back as it is; NUL aside, every
 // byte can be represented.
-func quote(value string) string {
-	var b strings.Builder
-	b.WriteByte('"')
+func appendQuoted(b []byte, value string) []byte {
+	b = append(b, '"')
 	for i := range len(value) {
 		switch c := value[i]; c {
 		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			b = append(b, '\\', c)
 		case '\n':
-			b.WriteString(`\n`)
+			b = append(b, `\n`...)
 		case '\t':
-			b.WriteString(`\t`)
+			b = append(b, `\t`...)
 		case '\b':
-			b.WriteString(`\b`)
+			b = append(b, `\b`...)
 		default:
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	return append(b, '"')
 }

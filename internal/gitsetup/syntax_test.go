@@ -116,7 +116,7 @@ func FuzzParseConfig(f *testing.F) {
 			if e.Line < 1 || e.Line > lines || e.Key == "" {
 				t.Fatalf("%q: entry %+v", data, e)
 			}
-			again, bad := ParseConfig("/f", []byte("[x]\na = "+quote(e.Value)+"\n"))
+			again, bad := ParseConfig("/f", append(appendQuoted([]byte("[x]\na = "), e.Value), '\n'))
 			if bad != nil || len(again) != 1 || again[0].Value != e.Value {
 				t.Fatalf("%q does not survive quoting: %v %v", e.Value, again, bad)
 			}
