@@ -214,6 +214,48 @@ func TestM1BadReposAreErrors(t *testing.T) {
 	}
 }
 
+func TestM1ManyReposInOrder(t *testing.T) {
+	files := map[string]string{}
+	var names, want []string
+	for i := range 60 {
+		name := fmt.Sprintf("r%02d", i)
+		switch i % 4 {
+		case 0:
+			files[name] = "x"
+			want = append(want, "error: cannot use repo R/"+name+": it is a file, not a directory")
+			continue
+		case 1:
+			files[name+"/README.md"] = "# " + name + "\n\nText of " + name
+		case 2:
+			files[name+"/.claude-ops/checks/c.md"] = "# " + name + "\n\nText of\n" + name
+			files[name+"/.claude-ops/mcp.json"] = fmt.Sprintf(`{"mcpServers":{%q:{}}}`, name)
+			files[name+"/README.md"] = ""
+			want = append(want, "warning: repo R/"+name+"/README.md: it is empty")
+		case 3:
+			files[name+"/CLAUDE-OPS.md"] = "# " + name + "\n\nText of\n" + name
+			want = append(want, "warning: repo manifest R/"+name+`/CLAUDE-OPS.md:1: it has no section "## Kind", no section "## Capabilities", no section "## Rules"`)
+		}
+		names = append(names, name)
+	}
+	dir := tree(t, files)
+	m, found := Scan(dir, Options{})
+	wantTexts(t, dir, found, want...)
+	for i, r := range m.Repos {
+		text := "Text of " + names[i]
+		switch {
+		case r.Name != names[i]:
+			t.Errorf("%s at the place of %s", r.Name, names[i])
+		case len(r.Checks) == 1 && (r.Checks[0].Title != r.Name || r.Checks[0].Description != text || r.MCPServers[0] != r.Name):
+			t.Errorf("%+v", r)
+		case len(r.Checks) == 0 && (r.Title != r.Name || r.Description != text):
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(m.Repos) != len(names) {
+		t.Errorf("%d repos, not %d", len(m.Repos), len(names))
+	}
+}
+
 func TestM1ReposDirectoryItself(t *testing.T) {
 	dir := tree(t, map[string]string{"file": "x", "dangling": "@nowhere"})
 	for name, want := range map[string]string{
