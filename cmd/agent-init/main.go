@@ -1,9 +1,3 @@
-// The runtime would read mount table and cgroup files at each start to find out
-// how many processors it may use, and again later; supervise needs two.
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 // Agent-init is the PID 1 of containers that run coding agents: it prepares
 // the workspace from the environment, starts the agent with its plugins and
 // MCP servers, and supervises it.

@@ -119,6 +119,9 @@ func creatable(dir string) error {
 // ours refuses a directory that holds other people's files: boot clears and
 // closes its runtime directory.
 func ours(path string) error {
+	if _, err := os.Lstat(filepath.Join(path, lockName)); err == nil {
+		return nil
+	}
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
@@ -126,10 +129,7 @@ func ours(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
-		return errors.New("it is not empty and was not made by agent-init")
-	}
-	return nil
+	return errors.New("it is not empty and was not made by agent-init")
 }
 
 func reason(err error) string {

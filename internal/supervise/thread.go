@@ -10,14 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcs bounds how many threads run Go code at once. On a large host the
+// maxProcs bounds how many threads run Go code at once. There is no work here
+// for a second one, and each wakes others to look for it; on a large host the
 // runtime would want one for each processor, and the one it cannot make at the
 // pids limit ends the process.
-const maxProcs = 2
+const maxProcs = 1
 
 // spareThreads are for goroutines that block in the kernel: a write to a
-// stalled stderr or log, a read of the process table, a fork.
-const spareThreads = 3
+// stalled stderr, a look at the process table. Each more costs a start a tenth
+// of a millisecond.
+const spareThreads = 2
 
 func limitProcs() {
 	if runtime.GOMAXPROCS(0) > maxProcs {
@@ -36,7 +38,8 @@ var quiet = signalSet(unix.SIGTTOU)
 // the next; then they are idle and it takes them before it makes another.
 // Goroutines locked to threads would do the same with twice the switches.
 func parkThreads() error {
-	n := runtime.GOMAXPROCS(0) + spareThreads
+	// The thread that boots is there already and counts.
+	n := runtime.GOMAXPROCS(0) + spareThreads - 1
 	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil {
 		return os.NewSyscallError("eventfd", err)
