@@ -5,12 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 
@@ -39,36 +36,17 @@ func Scan(dir string, opts Options) (Map, problem.List) {
 	case err != nil:
 		return Map{}, problem.List{{What: "cannot read repos directory", File: dir, Why: textfile.Reason(err), Hint: "let AGENTIC_REPOS_DIR name a readable directory"}}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") })
-	return scanAll(dir, names, opts)
-}
-
-// fewRepos are read sooner than a second thread is started.
-const fewRepos = 8
-
-// scanAll reads the entries of dir, two at a time where two threads can run: half
-// of the time goes by in system calls.
-func scanAll(dir string, names []string, opts Options) (Map, problem.List) {
-	repos := make([]Repo, len(names))
-	found := make([]problem.List, len(names))
-	var taken atomic.Int64
-	work := func() {
-		s := scanner{opts: opts}
-		for i := taken.Add(1) - 1; i < int64(len(names)); i = taken.Add(1) - 1 {
-			if r, ok := s.scan(dir, names[i]); ok {
-				repos[i] = r
-			}
-			found[i], s.found = s.found, nil
+	s := scanner{opts: opts}
+	repos := make([]Repo, 0, len(names))
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		if r, ok := s.scan(dir, name); ok {
+			repos = append(repos, r)
 		}
 	}
-	var other sync.WaitGroup
-	if len(names) > fewRepos && runtime.GOMAXPROCS(0) > 1 {
-		other.Go(work)
-	}
-	work()
-	other.Wait()
-	repos = slices.DeleteFunc(repos, func(r Repo) bool { return r.Name == "" })
-	return Map{repos}, slices.Concat(found...)
+	return Map{repos}, s.found
 }
 
 func danglingLink(path string) bool {
