@@ -127,21 +127,33 @@ func Parse(what, path string, data []byte) (*Document, *problem.Problem) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return fail(0, "it is empty", "")
 	}
+	if root, ok := parseQuick(data); ok {
+		return &Document{What: what, Path: path, Data: data, Root: root}, nil
+	}
+	root, wrong, why := parseStrict(data)
+	if why != "" {
+		return fail(wrong, why, "")
+	}
+	return &Document{What: what, Path: path, Data: data, Root: root}, nil
+}
+
+// parseStrict says where and why a document is no valid JSON; why is empty when
+// it is.
+func parseStrict(data []byte) (root Value, offset int, why string) {
 	p := parser{data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data))}
 	root, err := p.value(0)
 	if err == nil {
 		p.next()
 		if _, rest := p.dec.ReadToken(); rest == nil {
-			return fail(p.start, "there is more after the end of the document", "")
+			return root, p.start, "there is more after the end of the document"
 		} else if !errors.Is(rest, io.EOF) {
 			err = rest
 		}
 	}
 	if err != nil {
-		offset, why := p.explain(err)
-		return fail(offset, why, "")
+		offset, why = p.explain(err)
 	}
-	return &Document{What: what, Path: path, Data: data, Root: root}, nil
+	return root, offset, why
 }
 
 type parser struct {

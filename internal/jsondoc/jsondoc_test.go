@@ -1,9 +1,58 @@
 package jsondoc
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
+
+// wantAgreement fails where parseQuick takes what parseStrict refuses, or makes
+// something else of it.
+func wantAgreement(t *testing.T, data []byte) (taken bool) {
+	t.Helper()
+	got, ok := parseQuick(data)
+	if !ok {
+		return false
+	}
+	want, offset, why := parseStrict(data)
+	if why != "" {
+		t.Fatalf("%q was taken, but at %d %s", data, offset, why)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%q:\n%+v is not\n%+v", data, got, want)
+	}
+	return true
+}
+
+func TestQuickAgreesWithStrict(t *testing.T) {
+	var many []string
+	for i := range 2 * maxCompared {
+		many = append(many, fmt.Sprintf("%q:%d", fmt.Sprint("n", i), i))
+	}
+	for text, want := range map[string]bool{
+		"{}": true, " [ ] ": true, `""`: true, "0": true, "-0.5e+10": true, "1E5": true, "true": true, "null": true, "\r\n\tfalse\n": true,
+		`{"a": [1, {"b": [], "c": {}}, "d"], "e": -2}`: true, `"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00"`: true, "\"\u2028\x7f\u00e4\"": true,
+		`{"": {"": ""}}`: true, "{\"a\" : 1 , \"b\"\n:\t2}": true,
+		strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth):           true,
+		strings.Repeat("[", MaxDepth+1) + "1" + strings.Repeat("]", MaxDepth+1): false,
+		strings.Repeat(`{"a":`, MaxDepth) + "1" + strings.Repeat("}", MaxDepth): true,
+		"{" + strings.Join(many[:maxCompared], ",") + "}":                       true,
+		"{" + strings.Join(many, ",") + "}":                                     false,
+		"":                                                                      false, "01": false, "1.": false, ".5": false, "+1": false, "1e": false, "-": false, "tru": false, "nul1": false, "NaN": false,
+		"[1,]": false, `{"a":1,}`: false, `{"a" 1}`: false, `{a:1}`: false, "{1:2}": false, "[1 2]": false, "[,]": false, "1 2": false, "]": false,
+		`"a`: false, `"\`: false, `"\x"`: false, `"\ud800"`: false, "\"\t\"": false, "\"\x00\"": false, "\"\xff\"": false, "\v1": false,
+		`{"a":1,"a":2}`: false, `{"a":1,"\u0061":2}`: false, `{"b":{"a":1},"a":{"a":2}}`: true, "[[1],[2]]": true, "{": false, "[": false,
+		"\u00a01": false,
+	} {
+		if got := wantAgreement(t, []byte(text)); got != want {
+			t.Errorf("%q: taken %v", text, got)
+		}
+		if _, _, why := parseStrict([]byte(text)); (why == "") != want && len(text) < 300 {
+			t.Errorf("%q: strict says %q", text, why)
+		}
+	}
+}
 
 func TestParseKeepsOrderTextAndPositions(t *testing.T) {
 	d, p := Parse("manifest", "/f", []byte("{\n  \"b\": [1, \"\\u00e4\"],\n  \"a\": {\"x\": null}\n}\n"))
@@ -49,7 +98,7 @@ func TestParseRefusesWithOneClearLine(t *testing.T) {
 		{"deep arrays", strings.Repeat("[", 20000), "/f:1:102: it is nested more than 100 levels deep"},
 		{"deep objects", strings.Repeat(`{"a":`, 20000), "it is nested more than 100 levels deep"},
 		{"NaN", `{"a": NaN}`, "/f:1:7: "},
-		{"lone surrogate", `{"a": "\ud800"}`, "/f:1:8: there is a comma before the closing }"},
+		{"lone surrogate", `{"a": "\ud800"}`, "/f:1:8: invalid surrogate pair"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +118,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		wantAgreement(t, data)
 		d, p := Parse("manifest", "/f", data)
 		if (d == nil) == (p == nil) {
 			t.Fatalf("document %v, problem %v", d, p)
