@@ -121,7 +121,7 @@ func TestP1EveryBadPluginIsNamedWithItsPlace(t *testing.T) {
 	})
 	plugins, found := Scan(dir, Options{})
 	want := []string{
-		"error: cannot read plugin manifest DIR/a-malformed" + manifest + ":2:14: invalid character ',' at start of value",
+		"error: cannot read plugin manifest DIR/a-malformed" + manifest + ":2:14: there is a comma before the closing }",
 		"error: cannot read plugin manifest DIR/b-empty" + manifest + ":1:1: it is empty",
 		"error: cannot read plugin manifest DIR/c-large" + manifest + ": it has 2097184 bytes, more than the limit of 1048576",
 		"error: cannot read plugin manifest DIR/d-deep" + manifest + ":1:102: it is nested more than 100 levels deep",
