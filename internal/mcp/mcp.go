@@ -107,6 +107,9 @@ type LeftOut struct {
 // servers with equal spellings hide each other's tools. Every UTF-16 code unit
 // outside A-Za-z0-9_- becomes "_".
 func Normalise(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+		return name
+	}
 	var b strings.Builder
 	for _, r := range name {
 		switch {

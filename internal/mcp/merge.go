@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,8 +23,12 @@ const member = "mcpServers"
 // Deny leaves out is a Warning. Of each file at most 100 errors and 100 warnings
 // are reported one by one, and the rest as a number.
 func Merge(baseline *jsondoc.Document, repos []File, opts Options) (Result, problem.List) {
-	m := merger{opts: opts, index: map[string]int{}}
-	var reporters []*reporter
+	servers := count(baseline)
+	for _, f := range repos {
+		servers += count(f.Doc)
+	}
+	m := merger{opts: opts, index: make(map[string]int, servers), entries: make([]entry, 0, servers)}
+	reporters := make([]*reporter, 0, 1+len(repos))
 	if baseline != nil {
 		reporters = append(reporters, m.add(File{Doc: baseline}))
 	}
@@ -41,6 +46,15 @@ func Merge(baseline *jsondoc.Document, repos []File, opts Options) (Result, prob
 		found.Add(r.found...)
 	}
 	return m.result(baseline), found
+}
+
+// count is how many servers a file has, at most.
+func count(doc *jsondoc.Document) int {
+	if doc == nil {
+		return 0
+	}
+	servers, _ := doc.Root.Get(member)
+	return len(servers.Members)
 }
 
 // merger is a merge in progress.
@@ -114,6 +128,7 @@ func (m *merger) read(f File, r *reporter) (entries []entry) {
 		r.fault(servers.Start, `"mcpServers" is `+servers.KindName()+", not an object", "")
 		return nil
 	}
+	entries = make([]entry, 0, len(servers.Members))
 	for _, s := range servers.Members {
 		entries = append(entries, m.entry(f, r, s))
 	}
@@ -202,7 +217,7 @@ func (m *merger) reportCollision(e, old entry) {
 // result renders the merged file.
 func (m *merger) result(baseline *jsondoc.Document) Result {
 	res := Result{Left: m.left}
-	b := []byte{'{'}
+	b := append(make([]byte, 0, m.size(baseline)), '{')
 	done := false
 	if baseline != nil {
 		for _, o := range baseline.Root.Members {
@@ -221,14 +236,28 @@ func (m *merger) result(baseline *jsondoc.Document) Result {
 		b = append(m.appendServers(b), ',')
 	}
 	b[len(b)-1] = '}'
-	for _, e := range m.entries {
-		res.Servers = append(res.Servers, e.Server)
+	res.Servers = slices.Grow(res.Servers, len(m.entries))
+	for i := range m.entries {
+		res.Servers = append(res.Servers, m.entries[i].Server)
 	}
 	v := jsontext.Value(b)
 	// Every part was parsed before: Indent has nothing to refuse.
 	_ = v.Indent(jsontext.WithIndent("  "))
 	res.JSON = append(v, '\n')
 	return res
+}
+
+// size is about what the merged file takes before it is indented.
+func (m *merger) size(baseline *jsondoc.Document) int {
+	n := 64
+	if baseline != nil {
+		n += len(baseline.Data)
+	}
+	for i := range m.entries {
+		e := &m.entries[i]
+		n += len(e.Name) + e.value.End - e.value.Start + 8
+	}
+	return n
 }
 
 func (m *merger) appendServers(b []byte) []byte {

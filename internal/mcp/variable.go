@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"agent-init/internal/jsondoc"
@@ -18,10 +19,7 @@ func (e entry) checkVariables(env func(string) (string, bool)) {
 	if env == nil {
 		return
 	}
-	seen := map[string]bool{}
-	for _, name := range ownVariables {
-		seen[name] = true
-	}
+	var seen map[string]bool
 	for _, m := range e.value.Members {
 		expanded := m.Name == "url" || m.Name == "headers"
 		if e.Type == "stdio" {
@@ -32,8 +30,11 @@ func (e entry) checkVariables(env func(string) (string, bool)) {
 		}
 		eachText(m.Value, func(v jsondoc.Value) {
 			for _, name := range references(v.Text) {
-				if seen[name] {
+				if seen[name] || slices.Contains(ownVariables, name) {
 					continue
+				}
+				if seen == nil {
+					seen = map[string]bool{}
 				}
 				seen[name] = true
 				if _, set := env(name); !set {
