@@ -236,7 +236,9 @@ func (s *Supervisor) kill() {
 	s.notes.add(s.opt.Log, zerolog.WarnLevel, "the agent did not stop in its share of the grace, killing it", func(e *zerolog.Event) {
 		e.Int("pid", pid)
 	})
-	s.signalAgent(unix.SIGKILL)
+	// The agent alone: what else is in its group is ended by the sweep, which
+	// says so by name.
+	_ = unix.Kill(s.run.pid, unix.SIGKILL)
 }
 
 // giveUpAgent goes on without the exit of an agent that KILL does not end: it

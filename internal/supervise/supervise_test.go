@@ -91,6 +91,27 @@ func TestS3StubbornAgentIsKilledAtItsShare(t *testing.T) {
 	})
 }
 
+// TestS3 wants the names of all that had to be ended, those in the group of an
+// agent that had to be killed included.
+func TestS3StubbornAgentsGroupIsNamed(t *testing.T) {
+	kinds(t, func(t *testing.T, pid1 bool) {
+		p := startInit(t, pid1, "-grace", "800ms", "--", "sh", "-c",
+			"trap '' TERM; sh -c 'echo ready; while :; do sleep 1000; done' & while :; do sleep 1000; done")
+		p.line()
+		p.signal(unix.SIGTERM)
+		code, o := p.end()
+		killed := 0
+		for _, e := range o.Ended {
+			if e.Signal == unix.SIGKILL {
+				killed++
+			}
+		}
+		if code != 137 || killed == 0 {
+			t.Error(code, o)
+		}
+	})
+}
+
 func TestS3OtherSignalsStartNothing(t *testing.T) {
 	p := startInit(t, false, "-grace", "0s", "--", "sh", "-c", "trap 'echo int' INT; trap 'echo term; exit 0' USR1; echo ready; while :; do sleep 0.02; done")
 	p.line()
