@@ -174,7 +174,8 @@ func (d Dir) Claim() (*Lock, error) {
 		}
 	}
 	holder := []byte(fmt.Sprintf("%d %s\n", os.Getpid(), namespace("self")))
-	if err := f.Truncate(0); err == nil {
+	err = f.Truncate(0)
+	if err == nil {
 		_, err = f.WriteAt(holder, 0)
 	}
 	if err != nil {

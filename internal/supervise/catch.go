@@ -19,16 +19,21 @@ var (
 	// pending ones do in the kernel.
 	arrived uint64
 	// wakeFD is the eventfd that the handler writes to.
+	//lint:ignore U1000 read in assembly
 	wakeFD int32
 	// ownPID tells a PIPE that a write of our own has raised from one that
 	// somebody sent: both say SI_USER, see signal(7) and force_sig(9).
+	//lint:ignore U1000 read in assembly
 	ownPID int32
 	// faultHandler is the runtime's handler, to which signals go that the
 	// kernel raises for a fault in our own code.
+	//lint:ignore U1000 read in assembly
 	faultHandler uintptr
 )
 
 // onSignal is the handler. It is called by the kernel, never by Go.
+//
+//lint:ignore U1000 called by the kernel
 func onSignal()
 
 // handlerPC is the address of onSignal, restorerPC that of the code that ends a
