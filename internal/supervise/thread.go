@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcs bounds how many threads run Go code at once. There is no work here
-// for a second one, and each wakes others to look for it; on a large host the
-// runtime would want one for each processor, and the one it cannot make at the
-// pids limit ends the process.
-const maxProcs = 1
+// maxProcs bounds how many threads run Go code at once. A second one makes a
+// start shorter; on a large host the runtime would want one for each processor,
+// and the one it cannot make at the pids limit ends the process.
+const maxProcs = 2
 
 // spareThreads are for goroutines that block in the kernel: a write to a
 // stalled stderr, a look at the process table. Each more costs a start a tenth
