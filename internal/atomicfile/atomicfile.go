@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // File is a file to be written.
@@ -96,7 +97,13 @@ func (f File) target() (string, error) {
 	if !f.FollowLink {
 		return f.Path, nil
 	}
-	path := f.Path
+	return Follow(f.Path)
+}
+
+// Follow resolves the symlinks of path's last component, as FollowLink does;
+// what it leads to need not exist.
+func Follow(path string) (string, error) {
+	start := path
 	for range 40 {
 		to, err := os.Readlink(path)
 		if err != nil {
@@ -107,7 +114,7 @@ func (f File) target() (string, error) {
 		}
 		path = to
 	}
-	return "", &fs.PathError{Op: "open", Path: f.Path, Err: errors.New("too many levels of symbolic links")}
+	return "", &fs.PathError{Op: "open", Path: start, Err: syscall.ELOOP}
 }
 
 // syncDir makes a rename durable: rename(2) alone does not, see fsync(2).

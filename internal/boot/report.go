@@ -7,6 +7,7 @@ import (
 	"agent-init/internal/event"
 	"agent-init/internal/plugin"
 	"agent-init/internal/problem"
+	"agent-init/internal/rundir"
 )
 
 // Report is what boot found and decided, for boot.json and the event
@@ -144,6 +145,9 @@ func (p *Plan) fileNames() (names []string) {
 	}
 	for _, f := range p.Files {
 		names = append(names, f.Path)
+	}
+	if p.Runtime.Path != "" {
+		names = append(names, p.Runtime.Join(rundir.Launch), p.Runtime.Join(rundir.Report))
 	}
 	return names
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agent-init/internal/atomicfile"
 	"agent-init/internal/problem"
 	"agent-init/internal/textfile"
 )
@@ -39,7 +40,7 @@ func at(path string) place {
 		p.obstacle = "the path is not absolute"
 		return p
 	}
-	target, err := follow(path)
+	target, err := atomicfile.Follow(path)
 	if err != nil {
 		p.obstacle = textfile.Reason(err)
 		return p
@@ -93,20 +94,4 @@ func cannotCreateIn(dir string) string {
 		return "no files can be made in " + problem.Path(dir) + ": " + textfile.Reason(err)
 	}
 	return ""
-}
-
-// follow resolves the symlinks of the last component, as atomicfile does for
-// FollowLink; what it leads to need not exist.
-func follow(path string) (string, error) {
-	for range 40 {
-		to, err := os.Readlink(path)
-		if err != nil {
-			return path, nil
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
-		}
-		path = to
-	}
-	return "", unix.ELOOP
 }
