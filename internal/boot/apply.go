@@ -1,10 +1,13 @@
 package boot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"agent-init/internal/atomicfile"
@@ -61,11 +64,19 @@ func (p *Plan) claimRuntime() error {
 // makeDirectories makes what it can: a workspace on a read-only mount is still
 // of use to an agent that only reads.
 func (p *Plan) makeDirectories() error {
+	workspace := absolute(p.Config.WorkspaceDir)
+	var missing []string
+	var first error
 	for _, dir := range p.Directories {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "cannot make directory", File: dir, Why: textfile.Reason(err),
-				Hint: "mount it writable for uid " + fmt.Sprint(os.Geteuid())})
+			name, _ := filepath.Rel(workspace, dir)
+			missing = append(missing, name)
+			first = cmp.Or(first, err)
 		}
+	}
+	if first != nil {
+		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "cannot make " + strings.Join(missing, ", ") + " in workspace", File: workspace,
+			Why: textfile.Reason(first), Hint: "mount it writable for uid " + fmt.Sprint(os.Geteuid())})
 	}
 	return nil
 }
