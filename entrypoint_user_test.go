@@ -33,7 +33,7 @@ func TestB2ReadOnlyRoot(t *testing.T) {
 	if said.RuntimeDir != "/tmp/.agentic-1000" {
 		t.Errorf("the runtime directory is %s", said.RuntimeDir)
 	}
-	wantWarning(t, r, "/workspace/artifacts/input")
+	wantWarning(t, r, "workspace /workspace: ")
 }
 
 // wantWarning checks that a warning holds each of parts.
