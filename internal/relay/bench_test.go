@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"agent-init/internal/journal"
 	"agent-init/internal/secret"
 )
 
@@ -27,11 +29,26 @@ func BenchmarkThroughput(b *testing.B) {
 			}
 		})
 	})
-	for name, m := range map[string]*secret.Masker{"relay": nil, "relay with ten secrets": secret.NewMasker(tenSecrets())} {
-		b.Run(name, func(b *testing.B) {
-			throughput(b, text, func(in, out *os.File) {
+	masker := secret.NewMasker(tenSecrets())
+	for _, c := range []struct {
+		name    string
+		masker  *secret.Masker
+		journal bool
+		text    []byte
+	}{
+		{"relay", nil, false, text},
+		{"relay with ten secrets", masker, false, text},
+		{"relay with ten secrets and a journal, no line an event", masker, true, bytes.ReplaceAll(text, []byte(`{"event_type"`), []byte(` -"event_type"`))},
+		{"relay with ten secrets and a journal, JSON but no event", masker, true, bytes.ReplaceAll(text, []byte(`"event_type"`), []byte(`"other_type"`))},
+		{"relay with ten secrets and a journal, all lines events", masker, true, text},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			throughput(b, c.text, func(in, out *os.File) {
 				o := NewOutput(int(out.Fd()))
-				o.SetMasker(m)
+				o.SetMasker(c.masker)
+				if c.journal {
+					o.SetJournal(journal.Open(b.TempDir(), journal.Notify{Failed: func(err error) { b.Error(err) }}))
+				}
 				o.Copy(in)
 				if !o.Drain(time.Now().Add(time.Minute)) || o.Lost() > 0 {
 					b.Error("not everything was relayed")

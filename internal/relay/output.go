@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agent-init/internal/journal"
 	"agent-init/internal/secret"
 )
 
@@ -29,9 +30,10 @@ const (
 // Output owns a descriptor to which lines are written. All its methods are safe
 // for concurrent use.
 type Output struct {
-	dest   *descriptor
-	masker atomic.Pointer[secret.Masker]
-	lost   atomic.Int64
+	dest    *descriptor
+	masker  atomic.Pointer[secret.Masker]
+	journal atomic.Pointer[journal.Journal]
+	lost    atomic.Int64
 
 	// line guards where on the descriptor's current line we are; it is held
 	// while writing.
@@ -64,6 +66,10 @@ func NewOutput(fd int) *Output {
 // SetMasker sets what is masked from now on.
 func (o *Output) SetMasker(m *secret.Masker) { o.masker.Store(m) }
 
+// SetJournal makes lines that are events go to a journal too from now on, before
+// they are written.
+func (o *Output) SetJournal(j *journal.Journal) { o.journal.Store(j) }
+
 // Lost is how many bytes were not written: the reader was gone, the disk full, a
 // Drain out of time, or own lines piled up with nobody reading them. It counts
 // text as it is written, that is masked.
@@ -91,6 +97,15 @@ func (o *Output) Write(p []byte) (n int, err error) {
 		go o.flush()
 	}
 	return len(p), nil
+}
+
+// Event takes an event line of agent-init's own, with its newline: the journal
+// gets it, and if shown is set it is written as Write does.
+func (o *Output) Event(line []byte, shown bool) {
+	o.journal.Load().Append(o.masker.Load().Mask(nil, line))
+	if shown {
+		o.Write(line)
+	}
 }
 
 // flush writes own lines until there are none.

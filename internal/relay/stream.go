@@ -33,6 +33,8 @@ type stream struct {
 	mask      secret.Stream
 	// begun says that the beginning of the current line is out already.
 	begun bool
+	// journal gets the events among the lines.
+	journal toJournal
 	// due is when the line's beginning is to be shown; zero if it is not.
 	due time.Time
 	// timer is when reading is interrupted; zero if it is not. It may be earlier
@@ -108,6 +110,9 @@ func (s *stream) show() {
 
 // pass writes the first n bytes of buf and forgets them.
 func (s *stream) pass(n int) {
+	if j := s.out.journal.Load(); j != nil {
+		s.journal.take(j, s.buf[:n], s.begun)
+	}
 	s.out.emit(s, s.buf[:n])
 	copy(s.buf, s.buf[n:s.end])
 	s.text -= n
@@ -158,6 +163,7 @@ func (s *stream) finish() {
 	s.countUnread()
 	s.take(0, true)
 	s.show()
+	s.journal.end()
 	s.out.release(s)
 }
 
