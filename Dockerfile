@@ -93,5 +93,6 @@ ENV PATH=/opt/agentic/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
     DISABLE_AUTOUPDATER=1
 USER agent
 WORKDIR /workspace
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 CMD ["/opt/agentic/bin/agent-init", "health"]
 ENTRYPOINT ["/opt/agentic/bin/agent-init"]
 CMD ["bash"]

@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/container"
 	imagetypes "github.com/docker/docker/api/types/image"
 	"github.com/google/go-cmp/cmp"
 )
@@ -78,6 +80,49 @@ func TestI2RequiresEnvLabel(t *testing.T) {
 	if diff := cmp.Diff(want, label); diff != "" {
 		t.Errorf("label (-manifests +label):\n%s", diff)
 	}
+}
+
+func TestI2HealthCheck(t *testing.T) {
+	parallel(t)
+	check := inspect(t).Config.Healthcheck
+	if check == nil || !slices.Equal(check.Test, []string{"CMD", "/opt/agentic/bin/agent-init", "health"}) ||
+		check.Interval != 30*time.Second || check.Timeout != 5*time.Second || check.Retries != 3 {
+		t.Fatalf("the image has %+v", check)
+	}
+	// Docker asks every second here, and says what it thinks.
+	w := start(t, bash("echo ready >&2", "until test -e /tmp/end; do sleep 0.1; done"), func(c *container.Config, _ *container.HostConfig) {
+		c.Healthcheck = &container.HealthConfig{Interval: time.Second}
+	})
+	w.await("ready")
+	for {
+		found, err := w.ContainerInspect(w.ctx, w.id)
+		w.must(err)
+		if found.State.Health.Status == "healthy" {
+			break
+		}
+		if len(found.State.Health.Log) > 0 {
+			t.Fatalf("%+v", found.State.Health.Log[0])
+		}
+	}
+	r := w.exec(append(check.Test[1:2:2], "status")...)
+	wantCode(t, r, 0)
+	wantIn(t, r.stdout, "state      running\nagent-init process 1\nagent      process ", ", bash\n", "runtime    /run/agentic\n")
+	wantCode(t, w.exec("touch", "/tmp/end"), 0)
+	wantCode(t, w.wait(), 0)
+}
+
+// Without agent-init, and without a place for its records.
+func TestI2HealthOfOtherContainers(t *testing.T) {
+	parallel(t)
+	r := run(t, []string{"agent-init", "health"}, entrypoint("env"))
+	wantCode(t, r, 1)
+	wantIn(t, r.stdout, "no workspace lives here /run/agentic")
+	w := start(t, bash("echo ready >&2", "read -r line < <(exec sleep infinity)"), host(func(h *container.HostConfig) { h.ReadonlyRootfs = true }))
+	w.await("ready")
+	r = w.exec("agent-init", "health")
+	wantCode(t, r, 0)
+	wantIn(t, r.stdout, "agent-init runs; ")
+	wantCode(t, w.exec("agent-init", "status"), 1)
 }
 
 func TestI2ImageContents(t *testing.T) {

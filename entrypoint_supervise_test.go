@@ -238,6 +238,38 @@ func TestS6AgentIsKilledForMemoryAndAgentInitIsNot(t *testing.T) {
 	wantIn(t, r.stdout, "tool: 137\n")
 	var left ended
 	r.event(t, "orphans_ended", &left)
+	var exited agentExited
+	r.event(t, "agent_exited", &exited)
+	if !exited.OOMKilled || exited.OOMKills < 2 || exited.Signal != "SIGKILL" || exited.Code != 137 {
+		t.Errorf("it was ended by %+v", exited)
+	}
+	if exited.Peak < 60<<20 || exited.Peak > 64<<20 || exited.MaxRSS < 30<<20 || exited.MaxRSS > 96<<20 {
+		t.Errorf("it used %+v", exited)
+	}
+	wantIn(t, r.stderr, "the kernel's OOM killer ended the agent")
+}
+
+// agentExited is what the event of this name says, as far as tests look.
+type agentExited struct {
+	Code      int
+	Signal    string
+	OOMKilled bool  `json:"oom_killed"`
+	OOMKills  int   `json:"oom_kills"`
+	Peak      int64 `json:"memory_peak_bytes"`
+	MaxRSS    int64 `json:"max_rss_bytes"`
+}
+
+// A tool that runs out of memory is counted, and the agent goes on.
+func TestE6ToolIsKilledForMemoryAndTheAgentIsNot(t *testing.T) {
+	parallel(t)
+	r := run(t, bash(`python3 -c 'b = bytearray(500 << 20)'`, `exit 5`),
+		host(func(h *container.HostConfig) { h.Memory, h.MemorySwap = 64<<20, 64<<20 }))
+	wantCode(t, r, 5)
+	var exited agentExited
+	r.event(t, "agent_exited", &exited)
+	if exited.OOMKilled || exited.OOMKills != 1 || exited.Signal != "" {
+		t.Errorf("it says %+v", exited)
+	}
 }
 
 func TestE1StreamsAreTheAgentsOwn(t *testing.T) {

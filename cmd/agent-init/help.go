@@ -15,6 +15,8 @@ Usage:
   agent-init plan [--format text|json] [FLAGS] [--] [CMD [ARG...]]
                                                show what run would do; touch nothing
   agent-init repos [--format text|json]        show the mounted repos
+  agent-init status [--format text|json]       show the state of agent-init and the agent
+  agent-init health                            exit 0 while the agent runs, else 1
   agent-init version                           print the version
   agent-init help [config]                     print this, or every setting
 

@@ -31,6 +31,8 @@ func commands() map[string]command {
 		"exec":    execCommand,
 		"plan":    planCommand,
 		"repos":   reposCommand,
+		"status":  statusCommand,
+		"health":  healthCommand,
 		"version": versionCommand,
 		"help":    helpCommand,
 	}

@@ -98,7 +98,7 @@ func (s *scene) run(args ...string) (code int, lines []logLine, stdout string) {
 		var l logLine
 		if json.Unmarshal([]byte(text), &l) == nil && l.Level != "" {
 			lines = append(lines, l)
-		} else if text != "" && !strings.Contains(text, `"event_type":"workspace_ready"`) {
+		} else if text != "" && !strings.Contains(text, `"provider":"agent-init"`) {
 			s.t.Errorf("stderr has a line that is no log line: %s", text)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agent-init/internal/boot"
+	"agent-init/internal/cgroup"
 	"agent-init/internal/config"
 	"agent-init/internal/event"
 	"agent-init/internal/problem"
@@ -37,6 +38,10 @@ type session struct {
 	log      zerolog.Logger
 	command  []string
 	runtime  rundir.Dir
+	// lock is nil where no runtime directory is ours.
+	lock *rundir.Lock
+	// memory is the control group that the agent will run in.
+	memory cgroup.Memory
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -69,6 +74,7 @@ func runCommand(args []string) int {
 	if err := plan.Apply(s.stopRequested); err != nil {
 		return s.bootFailed(plan, err)
 	}
+	s.lock = plan.Lock()
 	if err := s.announce(plan); err != nil {
 		return s.bootFailed(plan, err)
 	}
@@ -94,7 +100,7 @@ func newSession(args []string) (*session, int) {
 	if len(rest) == 0 {
 		return nil, usageError("no command to run")
 	}
-	s.command, s.id = rest, sessionID(s.cfg)
+	s.command, s.id, s.memory = rest, sessionID(s.cfg), cgroup.Own()
 	s.log = newLogger(s.stderr, s.cfg.LogLevel, s.terminal)
 	options, bad := supervision(s.cfg, s.log)
 	s.found.Add(bad...)
@@ -203,7 +209,7 @@ func (s *session) bootFailed(plan *boot.Plan, err error) int {
 // announce writes the boot report, says what boot found, and sends the event
 // workspace_ready.
 func (s *session) announce(plan *boot.Plan) error {
-	if supervise.MemoryGroupKill() {
+	if s.memory.KilledAsOne() {
 		plan.Problems.Add(problem.Problem{Severity: problem.Warning, What: "memory.oom.group is set",
 			Why: "when memory runs out the kernel ends agent-init together with the agent, so that nothing can be reported", Hint: "unset it for this container"})
 	}
@@ -238,7 +244,10 @@ func (s *session) supervise(c supervise.Command) int {
 		s.stderr.Copy(r)
 		c.Stderr = w
 	}
-	_, err := s.super.Start(c)
+	a := agentRun{session: s, command: c.Argv[0], path: c.Path}
+	a.killsBefore, _ = s.memory.OOMKills()
+	var err error
+	a.pid, err = s.super.Start(c)
 	if c.Stderr >= 0 {
 		unix.Close(c.Stderr)
 	}
@@ -246,7 +255,9 @@ func (s *session) supervise(c supervise.Command) int {
 		s.log.Error().Msg(err.Error())
 		return s.finish(supervise.StartErrorCode(err))
 	}
+	a.reportStarted()
 	outcome := s.super.Wait()
+	a.reportExited(outcome)
 	s.reportEnded(outcome)
 	code := outcome.Code
 	if slices.Contains(s.cfg.SuccessCodes.Values, code) {

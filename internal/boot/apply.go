@@ -61,6 +61,10 @@ func (p *Plan) claimRuntime() error {
 	return nil
 }
 
+// Lock is the claim to the runtime directory once Apply has made it; nil where
+// there is none.
+func (p *Plan) Lock() *rundir.Lock { return p.lock }
+
 // makeDirectories makes what it can: a workspace on a read-only mount is still
 // of use to an agent that only reads.
 func (p *Plan) makeDirectories() error {

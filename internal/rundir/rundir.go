@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -144,7 +145,13 @@ func reason(err error) string {
 var ErrLive = errors.New("another agent-init uses it")
 
 // Lock is a claim to the directory; it lasts as long as the process.
-type Lock struct{ file *os.File }
+type Lock struct {
+	file *os.File
+	// holder is the file's first line: our process id and its namespace.
+	holder string
+	// size is how much of the file has been written.
+	size int
+}
 
 // Claim makes the directory, locks it for this process and clears what an
 // earlier start left. It returns ErrLive where another process holds it.
@@ -163,7 +170,7 @@ func (d Dir) Claim() (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f, unix.LOCK_EX); err != nil {
+	if err := acquire(f); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -173,16 +180,28 @@ func (d Dir) Claim() (*Lock, error) {
 			return nil, err
 		}
 	}
-	holder := []byte(fmt.Sprintf("%d %s\n", os.Getpid(), namespace("self")))
+	l := &Lock{file: f, holder: fmt.Sprintf("%d %s\n", os.Getpid(), namespace("self"))}
 	err = f.Truncate(0)
 	if err == nil {
-		_, err = f.WriteAt(holder, 0)
+		err = l.Record(Status{})
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &Lock{f}, nil
+	return l, nil
+}
+
+// acquire locks f for good. Status holds the lock for a moment, too, where
+// nobody else does, and must not keep a boot from starting.
+func acquire(f *os.File) (err error) {
+	for range 10 {
+		if err = flock(f, unix.LOCK_EX); !errors.Is(err, ErrLive) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
 }
 
 func flock(f *os.File, how int) error {
@@ -197,27 +216,11 @@ func flock(f *os.File, how int) error {
 func (l *Lock) Release() error { return l.file.Close() }
 
 // Live tells whether a living agent-init holds the directory, and its process
-// id as it wrote it down. It changes nothing.
+// id as it wrote it down: 0 where it lives in another PID namespace. It changes
+// nothing.
 func (d Dir) Live() (pid int, live bool) {
-	if d.Path == "" {
-		return 0, false
-	}
-	f, err := os.OpenFile(d.Join(lockName), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
-	if !errors.Is(flock(f, unix.LOCK_SH), ErrLive) {
-		return 0, false
-	}
-	data := make([]byte, 64)
-	n, _ := f.ReadAt(data, 0)
-	pidText, ns, _ := strings.Cut(string(bytes.TrimSpace(data[:n])), " ")
-	pid, _ = strconv.Atoi(pidText)
-	if ns != namespace("self") {
-		pid = 0
-	}
-	return pid, true
+	st, live := d.Status()
+	return st.PID, live
 }
 
 // Inside tells whether this process is part of the workspace whose agent-init
@@ -257,16 +260,10 @@ func namespace(pid string) string {
 	return ns
 }
 
-// parentOf reads the parent from /proc/PID/stat; the name before it is in
-// parentheses and may hold anything, see proc(5).
+// parentOf is the parent's process id; -1 where there is no such process.
 func parentOf(pid int) int {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return -1
-	}
-	rest := data[bytes.LastIndexByte(data, ')')+1:]
-	fields := strings.Fields(string(rest))
-	if len(fields) < 2 {
+	fields := stat(pid)
+	if fields == nil {
 		return -1
 	}
 	parent, err := strconv.Atoi(fields[1])
@@ -274,4 +271,18 @@ func parentOf(pid int) int {
 		return -1
 	}
 	return parent
+}
+
+// stat is /proc/PID/stat from the state on, which proc_pid_stat(5) numbers 3.
+// The name before it is in parentheses and may hold anything.
+func stat(pid int) []string {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 18 {
+		return nil
+	}
+	return fields
 }

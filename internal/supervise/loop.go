@@ -232,6 +232,7 @@ func (s *Supervisor) timeOut(now time.Time) {
 
 func (s *Supervisor) kill() {
 	s.state = killing
+	s.run.outcome.Killed = true
 	pid := s.run.pid
 	s.notes.add(s.opt.Log, zerolog.WarnLevel, "the agent did not stop in its share of the grace, killing it", func(e *zerolog.Event) {
 		e.Int("pid", pid)

@@ -89,8 +89,10 @@ type Outcome struct {
 	Stopped bool
 	// TimedOut tells that Options.Timeout was over.
 	TimedOut bool
-	Ended    []Ended
-	Usage    Usage
+	// Killed tells that agent-init sent the agent KILL, because it did not stop.
+	Killed bool
+	Ended  []Ended
+	Usage  Usage
 	// Duration runs from the agent's start to its exit, without the sweep.
 	Duration time.Duration
 }
@@ -286,7 +288,7 @@ func (c Command) argv0() string {
 }
 
 func (s *Supervisor) start(c Command) (int, error) {
-	r := run{terminal: findTerminal()}
+	r := run{terminal: findTerminal(), started: time.Now()}
 	pid, err := spawn(c, &r.terminal)
 	// They were begun in Listen; the agent has not run an instruction yet, or
 	// few, and it takes many to reach a limit.
@@ -295,7 +297,7 @@ func (s *Supervisor) start(c Command) (int, error) {
 		return 0, explain(c, err)
 	}
 	raiseOOMScore(pid)
-	r.pid, r.started = pid, time.Now()
+	r.pid = pid
 	s.run, s.state = r, running
 	if s.stopSignal != 0 {
 		s.askedToStop(s.stopAt)

@@ -342,20 +342,6 @@ func TestS6AgentHasAHigherOOMScore(t *testing.T) {
 	p.end()
 }
 
-func TestS6MemoryGroupKill(t *testing.T) {
-	mount := t.TempDir()
-	check(t, os.MkdirAll(filepath.Join(mount, "a/b"), 0o755))
-	check(t, os.WriteFile(filepath.Join(mount, "a/b/memory.oom.group"), []byte("0\n"), 0o644))
-	own := "12:memory:/a\n0::/a/b\n"
-	if groupKill(mount, own) {
-		t.Error("0 taken for 1")
-	}
-	check(t, os.WriteFile(filepath.Join(mount, "a/memory.oom.group"), []byte("1\n"), 0o644))
-	if !groupKill(mount, own) || groupKill(mount, "0::/\n") || groupKill(mount, "5:memory:/a\n") {
-		t.Error("the group above counts, others do not")
-	}
-}
-
 func TestS7Undumpable(t *testing.T) {
 	needRoot(t)
 	// As nobody, because to root the files of every process are open.
