@@ -32,6 +32,9 @@ func (s *session) join() int {
 	}
 	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent)
 	s.stderr.SetMasker(p.Masker)
+	if !relayed() {
+		s.openJournal()
+	}
 	logProblems(s.log, append(s.found, p.Problems...))
 	path, err := supervise.Lookup(p.Argv[0], pathOf(p.Env))
 	if err != nil {

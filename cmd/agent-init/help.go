@@ -17,6 +17,8 @@ Usage:
   agent-init repos [--format text|json]        show the mounted repos
   agent-init status [--format text|json]       show the state of agent-init and the agent
   agent-init health                            exit 0 while the agent runs, else 1
+  agent-init events [--follow] [--type T]... [--since D] [--format text|json]
+                                               show the workspace's events
   agent-init version                           print the version
   agent-init help [config]                     print this, or every setting
 

@@ -31,6 +31,7 @@ func commands() map[string]command {
 		"exec":    execCommand,
 		"plan":    planCommand,
 		"repos":   reposCommand,
+		"events":  eventsCommand,
 		"status":  statusCommand,
 		"health":  healthCommand,
 		"version": versionCommand,

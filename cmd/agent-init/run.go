@@ -16,6 +16,7 @@ import (
 	"agent-init/internal/cgroup"
 	"agent-init/internal/config"
 	"agent-init/internal/event"
+	"agent-init/internal/journal"
 	"agent-init/internal/problem"
 	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
@@ -42,6 +43,8 @@ type session struct {
 	lock *rundir.Lock
 	// memory is the control group that the agent will run in.
 	memory cgroup.Memory
+	// journal is nil until the runtime directory is ours, or where there is none.
+	journal *journal.Journal
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -75,6 +78,7 @@ func runCommand(args []string) int {
 		return s.bootFailed(plan, err)
 	}
 	s.lock = plan.Lock()
+	s.openJournal()
 	if err := s.announce(plan); err != nil {
 		return s.bootFailed(plan, err)
 	}
@@ -224,12 +228,10 @@ func (s *session) announce(plan *boot.Plan) error {
 	return nil
 }
 
-// emit sends an event of agent-init's own where programs read events; a
-// person at a terminal has the log.
+// emit sends an event of agent-init's own to the journal and where programs read
+// events; a person at a terminal has the log.
 func (s *session) emit(e *event.Event) {
-	if !s.terminal {
-		s.stderr.Write(e.AppendJSON(nil))
-	}
+	s.stderr.Event(e.AppendJSON(nil), !s.terminal)
 }
 
 // supervise runs the command to its end and returns the exit code.
@@ -243,6 +245,7 @@ func (s *session) supervise(c supervise.Command) int {
 		}
 		s.stderr.Copy(r)
 		c.Stderr = w
+		c.Env = markRelayed(c.Env, w)
 	}
 	a := agentRun{session: s, command: c.Argv[0], path: c.Path}
 	a.killsBefore, _ = s.memory.OOMKills()
@@ -287,6 +290,8 @@ func (s *session) finish(code int) int {
 	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
 		deadline = end
 	}
+	s.stderr.Drain(deadline)
+	s.reportLost()
 	s.stderr.Drain(deadline)
 	return code
 }

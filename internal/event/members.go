@@ -1,17 +1,22 @@
 package event
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Members calls visit with each member of the object that text is, in order,
-// and tells whether text is one. The value is as it stands in the text; what
-// IsEvent lets pass beyond JSON passes here too.
+// and tells whether text is one, with or without a newline. The value is as it
+// stands in the text; what IsEvent lets pass beyond JSON passes here too.
 func Members(text []byte, visit func(name string, value []byte)) bool {
+	text = bytes.TrimSuffix(text, []byte("\n"))
 	s := scanner{data: text}
 	i := blanks(text, 0)
 	if s.at(i) != '{' {
 		return false
 	}
-	if _, ok := s.object(i, 0); !ok {
+	if end, ok := s.object(i, 0); !ok || blanks(text, end) < len(text) {
 		return false
 	}
 	for i = blanks(text, i+1); s.at(i) == '"'; {

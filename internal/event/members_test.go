@@ -17,7 +17,7 @@ func TestMembersAsTheyStand(t *testing.T) {
 	if s := strings.Join(got, "|"); s != want {
 		t.Errorf("got  %q\nwant %q", s, want)
 	}
-	for _, no := range []string{"", "[]", `{"a":}`, `{"a"`, `{"a":1`, "x"} {
+	for _, no := range []string{"", "[]", `{"a":}`, `{"a"`, `{"a":1`, "x", `{"a":1} x`} {
 		if Members([]byte(no), func(name string, _ []byte) { t.Errorf("%q: visits %s", no, name) }) {
 			t.Errorf("%q is taken", no)
 		}

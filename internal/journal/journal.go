@@ -28,6 +28,9 @@ const (
 	CountName = Name + ".dropped"
 )
 
+// Names are all files that a journal leaves.
+var Names = []string{Name, OldName, CountName}
+
 // Limit is the size in bytes that the file does not grow beyond, unless a single
 // event is longer.
 const Limit = 16 << 20

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agent-init/internal/journal"
 	"agent-init/internal/problem"
 )
 
@@ -38,7 +39,7 @@ const (
 	GitCredentials = "git-credentials"
 )
 
-var names = []string{Report, Repos, MCP, Launch, GitCredentials}
+var names = append([]string{Report, Repos, MCP, Launch, GitCredentials}, journal.Names...)
 
 // Dir is a runtime directory that has been chosen but not necessarily made.
 type Dir struct {
