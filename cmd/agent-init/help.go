@@ -15,6 +15,7 @@ Usage:
   agent-init plan [--format text|json] [FLAGS] [--] [CMD [ARG...]]
                                                show what run would do; touch nothing
   agent-init repos [--format text|json]        show the mounted repos
+  agent-init emit                              hook handler: a hook's input on stdin, its event on stderr
   agent-init status [--format text|json]       show the state of agent-init and the agent
   agent-init health                            exit 0 while the agent runs, else 1
   agent-init events [--follow] [--type T]... [--since D] [--format text|json]

@@ -32,6 +32,7 @@ func commands() map[string]command {
 		"plan":    planCommand,
 		"repos":   reposCommand,
 		"events":  eventsCommand,
+		"emit":    emitCommand,
 		"status":  statusCommand,
 		"health":  healthCommand,
 		"version": versionCommand,
