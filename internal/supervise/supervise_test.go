@@ -311,9 +311,14 @@ func pidsGroup(t *testing.T, limit int) string {
 // every processor has work, memory is collected and a write blocks.
 func TestS6PidsLimit(t *testing.T) {
 	group := pidsGroup(t, 60)
-	const script = `(while :; do sleep 1000 & done) 2>/dev/null; trap 'echo usr1' USR1; trap 'exit 11' TERM; echo full; while :; do read line; done`
+	// A shell's trap would not do for the agent: a signal between its last look
+	// and its read(2) waits there for the next one.
+	const agent = `$| = 1; my $both = POSIX::SigSet->new(SIGUSR1, SIGTERM); sigprocmask(SIG_BLOCK, $both);
+$SIG{USR1} = sub { print "usr1\n" }; $SIG{TERM} = sub { exit 11 };
+print "full\n"; my $none = POSIX::SigSet->new; sigsuspend($none) while 1`
+	const script = `(while :; do sleep 1000 & done) 2>/dev/null; exec perl -MPOSIX -e "$0"`
 	for range 5 {
-		p := startInit(t, false, "-child", "-busy", "-limit", group, "--", "sh", "-c", script)
+		p := startInit(t, false, "-child", "-busy", "-limit", group, "--", "sh", "-c", script, agent)
 		if got := p.line(); got != "full" {
 			t.Fatal(got)
 		}

@@ -15,10 +15,11 @@ import (
 // and the one it cannot make at the pids limit ends the process.
 const maxProcs = 2
 
-// spareThreads are for goroutines that block in the kernel: a write to a
-// stalled stderr, a look at the process table. Each more costs a start a tenth
-// of a millisecond.
-const spareThreads = 2
+// spareThreads are for goroutines that are in the kernel at the same time: the
+// loop, the signals' reader, the relay's two sides, the journal. On a busy
+// machine even a short system call keeps its thread for long. Each costs a start
+// some twentieth of a millisecond.
+const spareThreads = 5
 
 func limitProcs() {
 	if runtime.GOMAXPROCS(0) > maxProcs {
