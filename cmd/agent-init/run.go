@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -176,8 +177,8 @@ func (s *session) lookup(plan *boot.Plan) (string, error) {
 
 func pathOf(env []string) string {
 	for _, entry := range env {
-		if len(entry) > 5 && entry[:5] == "PATH=" {
-			return entry[5:]
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return path
 		}
 	}
 	return ""

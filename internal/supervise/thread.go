@@ -17,8 +17,8 @@ const maxProcs = 2
 
 // spareThreads are for goroutines that are in the kernel at the same time: the
 // loop, the signals' reader, the relay's two sides, the journal. On a busy
-// machine even a short system call keeps its thread for long. Each costs a start
-// some twentieth of a millisecond.
+// machine even a short system call keeps its thread for long. Three parked
+// threads were too few there at the pids limit; each more makes a start longer.
 const spareThreads = 5
 
 func limitProcs() {
