@@ -3,15 +3,13 @@ package main
 import (
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"agent-init/internal/event"
 	"agent-init/internal/journal"
 	"agent-init/internal/problem"
+	"agent-init/internal/relay"
 	"agent-init/internal/textfile"
 )
 
@@ -41,28 +39,14 @@ func (s *session) reportLost() {
 	}
 }
 
-// relayVariable holds, in the agent's environment, the inode number of the pipe
-// that is its stderr.
-const relayVariable = "AGENTIC_RELAY"
-
-// relayed tells whether our stderr is a pipe whose events another session puts
-// into the journal: they are not to be there twice.
+// relayed tells whether another session relays what goes to our stderr.
 func relayed() bool {
-	name := os.Getenv(relayVariable)
-	return name != "" && name == pipeName(2)
+	name := os.Getenv(relay.Variable)
+	return name != "" && name == relay.Name(2)
 }
 
 // markRelayed tells sessions within this one of the pipe that it relays.
 func markRelayed(env []string, pipe int) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.HasPrefix(entry, relayVariable+"=") })
-	return append(env, relayVariable+"="+pipeName(pipe))
-}
-
-// pipeName is empty where fd is no pipe.
-func pipeName(fd int) string {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
-		return ""
-	}
-	return strconv.FormatUint(st.Ino, 10)
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.HasPrefix(entry, relay.Variable+"=") })
+	return append(env, relay.Variable+"="+relay.Name(pipe))
 }

@@ -48,17 +48,20 @@ type Output struct {
 
 	// work guards what Drain waits for.
 	work     sync.Mutex
-	streams  map[*stream]struct{}
+	streams  map[source]struct{}
 	own      []byte
 	flushing bool
 	// idle is closed when there is nothing left to do; nil unless someone waits.
 	idle chan struct{}
+
+	// watch tells followed files of changes.
+	watch watch
 }
 
 // NewOutput returns an Output that writes to fd and masks nothing yet. It does
 // not close fd.
 func NewOutput(fd int) *Output {
-	o := &Output{dest: newDescriptor(fd), fresh: true, streams: map[*stream]struct{}{}}
+	o := &Output{dest: newDescriptor(fd), fresh: true, streams: map[source]struct{}{}}
 	o.ended = sync.NewCond(&o.line)
 	return o
 }
@@ -130,16 +133,35 @@ func (o *Output) flush() {
 // makes it, so that waiting for it takes no thread.
 func (o *Output) Copy(r *os.File) {
 	s := &stream{out: o, in: r}
+	o.begin(s, s.run)
+}
+
+// source is what Drain waits for: a pipe or a file that is read.
+type source interface {
+	// stop makes it end soon, with what it has.
+	stop()
+}
+
+// begin runs a source in a goroutine of its own.
+func (o *Output) begin(s source, run func()) {
 	o.work.Lock()
 	o.streams[s] = struct{}{}
 	o.work.Unlock()
 	go func() {
-		s.run()
+		run()
 		o.work.Lock()
 		delete(o.streams, s)
 		o.checkIdle()
 		o.work.Unlock()
 	}()
+}
+
+// Streams is how many pipes and files are being read: each takes descriptors
+// and memory.
+func (o *Output) Streams() int {
+	o.work.Lock()
+	defer o.work.Unlock()
+	return len(o.streams)
 }
 
 // checkIdle tells Drain when nothing is left to do; work is held.
