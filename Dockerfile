@@ -67,7 +67,7 @@ RUN set -eu; \
     install -d -o agent -g agent -m 0755 /workspace; \
     install -d -o agent -g agent -m 0700 /run/agentic; \
     install -d -m 0755 /repos /opt/agentic/bin /opt/agentic/libexec; \
-    ln -s /opt/agentic/libexec/claude /usr/local/bin/claude; \
+    ln -s /opt/agentic/bin/agent-init /usr/local/bin/claude; \
     ln -s /opt/agentic/bin/agent-init /usr/local/bin/agent-init; \
     find / -xdev -type f -perm /6000 -exec chmod a-s '{}' +
 COPY --from=agent-cli /cli/claude /opt/agentic/libexec/claude

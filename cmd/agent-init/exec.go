@@ -2,10 +2,13 @@ package main
 
 import (
 	"os"
+	"strconv"
 
 	"agent-init/internal/boot"
 	"agent-init/internal/problem"
 	"agent-init/internal/supervise"
+	"agent-init/internal/tap"
+	"agent-init/internal/textfile"
 )
 
 // execCommand runs a command in a workspace that has booted.
@@ -30,16 +33,33 @@ func (s *session) join() int {
 	if bad != nil {
 		return s.refuse(problem.List{*bad})
 	}
-	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent)
+	tapDir := s.openOwnTap(launch)
+	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent, s.runtime, tapDir)
 	s.stderr.SetMasker(p.Masker)
 	if !relayed() {
 		s.openJournal()
 	}
 	logProblems(s.log, append(s.found, p.Problems...))
-	path, err := supervise.Lookup(p.Argv[0], pathOf(p.Env))
+	path, err := s.lookup(p.Argv[0], p.Env)
 	if err != nil {
 		s.log.Error().Msg(err.Error())
 		return s.finish(supervise.StartErrorCode(err))
 	}
 	return s.supervise(supervise.Command{Path: path, Argv: p.Argv, Env: p.Env})
+}
+
+// openOwnTap brings the events of this session's hooks here instead of to the
+// agent-init that booted the workspace. Without it they go there.
+func (s *session) openOwnTap(launch boot.Launch) string {
+	if launch.Tap == "" {
+		return ""
+	}
+	dir := tap.Dir(s.runtime.Path, strconv.Itoa(os.Getpid()))
+	listener, err := boot.OpenTap(dir)
+	if err != nil {
+		s.log.Warn().Str("file", dir).Msgf("cannot collect the events of this session's hooks here; they go to the workspace's agent-init: %s", textfile.Reason(err))
+		return ""
+	}
+	s.listener = listener
+	return dir
 }

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"agent-init/internal/tap"
 )
 
 // Exit codes of agent-init's own, after sysexits.h; the agent's code and
@@ -40,7 +43,15 @@ func commands() map[string]command {
 	}
 }
 
-func main() { os.Exit(dispatch(os.Args[1:])) }
+func main() {
+	switch filepath.Base(os.Args[0]) {
+	case tap.Name, tap.ExecName:
+		os.Exit(tap.Exec(os.Args, os.Environ()))
+	case tap.ShimName:
+		os.Exit(shim(os.Args))
+	}
+	os.Exit(dispatch(os.Args[1:]))
+}
 
 // dispatch finds the subcommand; a first word that is none starts it as the
 // agent's command.

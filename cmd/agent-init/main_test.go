@@ -9,12 +9,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"agent-init/internal/config"
+	"agent-init/internal/tap"
 )
 
-// TestMain makes this binary agent-init itself when a script calls it so.
+// TestMain makes this binary agent-init itself when a script calls it so, or by
+// one of its other names.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_AS_AGENT_INIT") == "1" {
 		os.Unsetenv("RUN_AS_AGENT_INIT")
+		main()
+	}
+	switch filepath.Base(os.Args[0]) {
+	case tap.Name, tap.ExecName, tap.ShimName:
 		main()
 	}
 	testscript.Main(m, map[string]func(){"agent-init": main})

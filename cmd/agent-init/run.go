@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
 	"agent-init/internal/supervise"
+	"agent-init/internal/tap"
 )
 
 // drainTime bounds the delivery of what is in flight after the agent's exit.
@@ -46,6 +48,11 @@ type session struct {
 	memory cgroup.Memory
 	// journal is nil until the runtime directory is ours, or where there is none.
 	journal *journal.Journal
+	// listener receives from the tap; nil where there is none.
+	listener *tap.Listener
+	// collected is closed when nothing more comes from the tap; nil where nothing
+	// is being taken from it.
+	collected chan struct{}
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -66,7 +73,7 @@ func runCommand(args []string) int {
 	}
 	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
 	s.stderr.SetMasker(plan.Masker)
-	path, notFound := s.lookup(plan)
+	path, notFound := s.lookup(plan.Argv[0], plan.Env)
 	if plan.Problems.Refuses() {
 		return s.refuse(plan.Problems)
 	}
@@ -78,7 +85,7 @@ func runCommand(args []string) int {
 	if err := plan.Apply(s.stopRequested); err != nil {
 		return s.bootFailed(plan, err)
 	}
-	s.lock = plan.Lock()
+	s.lock, s.listener = plan.Lock(), plan.Listener()
 	s.openJournal()
 	if err := s.announce(plan); err != nil {
 		return s.bootFailed(plan, err)
@@ -170,9 +177,16 @@ func (s *session) holder() int {
 	return pid
 }
 
-// lookup finds the command on the PATH that the agent will have.
-func (s *session) lookup(plan *boot.Plan) (string, error) {
-	return supervise.Lookup(plan.Argv[0], pathOf(plan.Env))
+// lookup finds the command on the PATH that the agent will have. The agent CLI
+// needs no shim here.
+func (s *session) lookup(name string, env []string) (string, error) {
+	path, err := supervise.Lookup(name, pathOf(env))
+	if err == nil && filepath.Base(path) == tap.ShimName && tap.IsSelf(path) {
+		if cli := tap.FindCLI(pathOf(env), s.runtime.Join(rundir.Bin)); cli.Path != "" {
+			return cli.Path, nil
+		}
+	}
+	return path, err
 }
 
 func pathOf(env []string) string {
@@ -238,14 +252,14 @@ func (s *session) emit(e *event.Event) {
 // supervise runs the command to its end and returns the exit code.
 func (s *session) supervise(c supervise.Command) int {
 	c.Stderr = -1
+	var agentStderr *os.File
 	if !s.terminal {
 		r, w, err := stderrPipe()
 		if err != nil {
 			s.log.Error().Msgf("cannot make a pipe for the agent's stderr: %v", err)
 			return s.finish(exitFault)
 		}
-		s.stderr.Copy(r)
-		c.Stderr = w
+		agentStderr, c.Stderr = r, w
 		c.Env = markRelayed(c.Env, w)
 	}
 	a := agentRun{session: s, command: c.Argv[0], path: c.Path}
@@ -259,8 +273,14 @@ func (s *session) supervise(c supervise.Command) int {
 		s.log.Error().Msg(err.Error())
 		return s.finish(supervise.StartErrorCode(err))
 	}
+	// What the agent has to say waits until it is known to have started.
 	a.reportStarted()
+	if agentStderr != nil {
+		s.stderr.Copy(agentStderr)
+	}
+	s.collect()
 	outcome := s.super.Wait()
+	s.drain()
 	a.reportExited(outcome)
 	s.reportEnded(outcome)
 	code := outcome.Code
@@ -287,14 +307,23 @@ func (s *session) reportEnded(outcome supervise.Outcome) {
 // finish delivers what is in flight, within the grace where a stop signal has
 // started one.
 func (s *session) finish(code int) int {
-	deadline := time.Now().Add(drainTime)
-	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
-		deadline = end
-	}
-	s.stderr.Drain(deadline)
+	defer s.closeTap()
+	deadline := s.drain()
 	s.reportLost()
 	s.stderr.Drain(deadline)
 	return code
+}
+
+// drain delivers what the agent and its hooks have written, and returns until
+// when anything else may be delivered.
+func (s *session) drain() (deadline time.Time) {
+	deadline = time.Now().Add(drainTime)
+	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
+		deadline = end
+	}
+	s.stopCollecting()
+	s.stderr.Drain(deadline)
+	return deadline
 }
 
 // stderrPipe returns the end to read from, non-blocking for Go's poller, and

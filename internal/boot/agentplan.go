@@ -72,20 +72,13 @@ func isDir(path string) bool {
 
 // planAgent decides the agent's arguments and environment.
 func (p *Plan) planAgent() {
-	offer := agent.Offer{MCPStrict: p.Config.MCPStrict.On}
-	for _, pl := range p.Plugins {
-		offer.PluginDirs = append(offer.PluginDirs, pl.Path)
-	}
-	if len(p.MCP.Servers) > 0 {
-		offer.MCPConfig = p.MCPPath
-	}
-	p.Flags = agent.Claude.Flags(offer)
-	p.Argv = p.Command
 	if len(p.Command) > 0 {
 		p.Agent = agent.Choose(p.Config.Agent, p.Command[0])
-		p.Argv = agent.Insert(p.Command, p.Agent.Flags(offer))
 	}
-	p.environ.set("AGENTIC_PLUGIN_FLAGS", agent.Quote(p.Flags))
+	p.planShim()
+	p.planTap()
+	p.Problems.Add(p.planViews(p.tapExec())...)
+	p.offer()
 	if p.Runtime.Path != "" {
 		p.environ.set("AGENTIC_REPO_MAP", p.Runtime.Join(rundir.Repos))
 		p.Files = append(p.Files, p.runtimeFile(rundir.Repos, p.Repos.AppendJSON(nil)))
@@ -96,6 +89,30 @@ func (p *Plan) planAgent() {
 	}
 	if p.Agent == agent.Claude {
 		p.Problems.Add(mcp.Managed("/", p.Config.MCPStrict.On)...)
+	}
+	p.Env = p.environ.without(p.Config.WithholdEnv)
+}
+
+// offer makes the arguments and variables that hand the CLI what boot has for
+// it. Apply calls it again where there is less than was planned.
+func (p *Plan) offer() {
+	offer := agent.Offer{MCPStrict: p.Config.MCPStrict.On}
+	for _, pl := range p.Plugins {
+		offer.PluginDirs = append(offer.PluginDirs, p.loadedFrom(pl))
+	}
+	if len(p.MCP.Servers) > 0 {
+		offer.MCPConfig = p.MCPPath
+	}
+	p.Flags = agent.Claude.Flags(offer)
+	p.Argv = p.Command
+	if p.Agent == agent.Claude {
+		p.Argv = agent.Insert(p.Command, p.Flags)
+	}
+	p.environ.set("AGENTIC_PLUGIN_FLAGS", agent.Quote(p.Flags))
+	if p.Tap != "" {
+		p.environ.setTap(p.Runtime.Path, p.Tap, p.sessionEnd())
+	} else {
+		p.environ.unsetTap(p.Runtime.Path)
 	}
 	p.Env = p.environ.without(p.Config.WithholdEnv)
 }

@@ -26,6 +26,8 @@ func (p *Plan) Apply(interrupted func() bool) error {
 		do   func() error
 	}{
 		{"write runtime directory", p.claimRuntime},
+		{"make shim", p.makeShim},
+		{"make tap", p.openTap},
 		{"write workspace", p.makeDirectories},
 		{"write git", p.writeGit},
 		{"write files", p.writeFiles},
@@ -110,6 +112,11 @@ func unwritable(err error) bool {
 }
 
 func (p *Plan) writeFiles() error {
+	for _, v := range p.Views {
+		if err := v.Write(); err != nil {
+			return notWritten(v.Path, err)
+		}
+	}
 	for _, f := range p.Files {
 		if err := write(f); err != nil {
 			return err
@@ -132,7 +139,11 @@ func (p *Plan) WriteReport(report []event.Member) error {
 
 func write(f atomicfile.File) error {
 	if _, err := f.Write(); err != nil {
-		return problem.Problem{What: "cannot write", File: f.Path, Why: textfile.Reason(err), Hint: "make room for it, or make its directory writable"}
+		return notWritten(f.Path, err)
 	}
 	return nil
+}
+
+func notWritten(path string, err error) error {
+	return problem.Problem{What: "cannot write", File: path, Why: textfile.Reason(err), Hint: "make room for it, or make its directory writable"}
 }

@@ -44,6 +44,20 @@ func (e *environ) put(name, value string) {
 	e.entries = append(e.entries, name+"="+value)
 }
 
+// unset removes what boot has set.
+func (e *environ) unset(name string) {
+	if i, ok := e.index[name]; ok {
+		e.entries = slices.Delete(e.entries, i, i+1)
+		delete(e.index, name)
+		for n, j := range e.index {
+			if j > i {
+				e.index[n] = j - 1
+			}
+		}
+	}
+	e.added = slices.DeleteFunc(e.added, func(n string) bool { return n == name })
+}
+
 func (e *environ) lookup(name string) (string, bool) {
 	i, ok := e.index[name]
 	if !ok {
@@ -70,6 +84,14 @@ func (e *environ) without(names []string) []string {
 		}
 	}
 	return out
+}
+
+// prependPath puts a directory before all others of PATH.
+func (e *environ) prependPath(dir string) {
+	path := e.get("PATH")
+	if path != dir && !strings.HasPrefix(path, dir+":") {
+		e.set("PATH", strings.TrimSuffix(dir+":"+path, ":"))
+	}
 }
 
 // appendPath adds directories at the end of PATH.

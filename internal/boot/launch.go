@@ -10,6 +10,7 @@ import (
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
 	"agent-init/internal/secret"
+	"agent-init/internal/tap"
 	"agent-init/internal/textfile"
 )
 
@@ -28,17 +29,30 @@ type Launch struct {
 	Withheld []string
 	// Bin are plugin directories for the PATH of an agent without plugins.
 	Bin []string
+	// Shim is the directory of the shim; empty where boot made none.
+	Shim string
+	// Tap is the directory of the workspace's tap; empty where there is none.
+	Tap string
+	// SessionEnd is how many milliseconds the hooks of a session's end have.
+	SessionEnd string
 }
 
 // SecretFile is a variable and the file that holds its value.
 type SecretFile struct{ Name, Path string }
 
+// prepared are variables that Prepare sets by itself, because they depend on the
+// environment that the command would have had.
+var prepared = []string{"PATH", tap.PrefixVariable, tap.KeptVariable, sessionEndTimeout}
+
 func (p *Plan) launch() Launch {
-	l := Launch{Flags: p.Flags, Masked: p.secrets.masked, Withheld: p.Config.WithholdEnv, Bin: p.binDirs()}
+	l := Launch{Flags: p.Flags, Masked: p.secrets.masked, Withheld: p.Config.WithholdEnv, Bin: p.binDirs(), Tap: p.Tap, SessionEnd: p.sessionEnd()}
+	if p.shim {
+		l.Shim = p.shimDir()
+	}
 	for _, name := range p.environ.added {
 		if v := p.secrets.values[name]; v.Origin == secret.File {
 			l.Files = append(l.Files, SecretFile{name, v.Path})
-		} else if name != "PATH" {
+		} else if !slices.Contains(prepared, name) {
 			l.Env = append(l.Env, name+"="+p.environ.get(name))
 		}
 	}
@@ -56,6 +70,9 @@ func (p *Plan) launchJSON() []byte {
 		event.Strings("masked", l.Masked),
 		event.Strings("withheld", l.Withheld),
 		event.Strings("bin", l.Bin),
+		event.String("shim", l.Shim),
+		event.String("tap", l.Tap),
+		event.String("session_end_ms", l.SessionEnd),
 	})
 }
 
@@ -82,6 +99,10 @@ func ReadLaunch(dir rundir.Dir) (Launch, *problem.Problem) {
 		return out
 	}
 	l = Launch{Flags: texts("flags"), Env: texts("env"), Masked: texts("masked"), Withheld: texts("withheld"), Bin: texts("bin")}
+	for name, field := range map[string]*string{"shim": &l.Shim, "tap": &l.Tap, "session_end_ms": &l.SessionEnd} {
+		v, _ := doc.Root.Get(name)
+		*field = v.Text
+	}
 	files, _ := doc.Root.Get("secret_files")
 	for _, e := range files.Elements {
 		name, _ := e.Get("name")
@@ -100,10 +121,20 @@ type Prepared struct {
 }
 
 // Prepare gives a command the flags and the environment that the agent of the
-// workspace has.
-func (l Launch) Prepare(command, environ []string, setting string) Prepared {
+// workspace has. The CLI is to call the tap in the given directory; where that is
+// empty, the tap that its caller has, or the workspace's.
+func (l Launch) Prepare(command, environ []string, setting string, dir rundir.Dir, tapDir string) Prepared {
 	env := newEnviron(environ)
 	var out Prepared
+	if l.Shim != "" {
+		env.prependPath(l.Shim)
+	}
+	if prefix := env.get(tap.PrefixVariable); tapDir == "" && !tap.Ours(prefix, dir.Path) {
+		tapDir = l.Tap
+	}
+	if tapDir != "" {
+		env.setTap(dir.Path, tapDir, l.SessionEnd)
+	}
 	for _, entry := range l.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		env.set(name, value)

@@ -19,6 +19,7 @@ import (
 	"agent-init/internal/repo"
 	"agent-init/internal/rundir"
 	"agent-init/internal/secret"
+	"agent-init/internal/tap"
 )
 
 // Plan is what boot found and decided.
@@ -30,6 +31,8 @@ type Plan struct {
 	// Flags hand plugins and MCP servers to Claude Code, whatever Agent is.
 	Flags   []string
 	Plugins []plugin.Plugin
+	// Views are what Claude Code loads in place of some of Plugins.
+	Views []plugin.View
 	// Requirements are the variables that plugins declare, in their order.
 	Requirements []Requirement
 	Repos        repo.Map
@@ -38,6 +41,11 @@ type Plan struct {
 	MCPPath string
 	Git     gitsetup.Plan
 	Runtime rundir.Dir
+	// CLI is the agent CLI that the shim starts.
+	CLI tap.CLI
+	// Tap is the directory of the tap that collects the events of the agent's
+	// hooks; empty where there is none, and then NoTap says why.
+	Tap, NoTap string
 	// Directories are to be made below the workspace.
 	Directories []string
 	// Files are to be written, in this order, those of Git before them.
@@ -49,9 +57,12 @@ type Plan struct {
 	Steps    []Step
 	Problems problem.List
 
-	environ *environ
-	secrets *secrets
-	lock    *rundir.Lock
+	environ  *environ
+	secrets  *secrets
+	lock     *rundir.Lock
+	listener *tap.Listener
+	// shim tells that boot makes the shim.
+	shim bool
 }
 
 // Requirement is a variable that a plugin declares, and whether it is set.
@@ -97,12 +108,6 @@ func (p *Plan) scanPlugins() {
 	p.Plugins, found = plugin.Scan(dir, plugin.Options{Only: p.Config.Plugins, Skip: p.skips()})
 	p.Problems.Add(found...)
 	p.warnAbsent("PLUGINS_DIR", dir, "no plugin is loaded")
-	for _, pl := range p.Plugins {
-		if pl.Format == plugin.Kairo {
-			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "plugin", File: pl.Path,
-				Why: "Claude Code does not read .kairo-plugin", Hint: "rename the directory to .claude-plugin"})
-		}
-	}
 }
 
 func (p *Plan) skips() bool { return p.Config.PluginErrors == "skip" }

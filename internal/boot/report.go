@@ -55,8 +55,11 @@ func (p *Plan) reportPlugin(pl plugin.Plugin) []event.Member {
 			components = append(components, event.Strings(k.Name, k.Names))
 		}
 	}
-	return []event.Member{event.String("name", pl.Name), event.String("version", pl.Version), event.String("path", pl.Path),
-		event.List("requires_env", env...), event.Object("components", components...)}
+	members := []event.Member{event.String("name", pl.Name), event.String("version", pl.Version), event.String("path", pl.Path)}
+	if v := p.view(pl); v != nil {
+		members = append(members, reportView(v))
+	}
+	return append(members, event.List("requires_env", env...), event.Object("components", components...))
 }
 
 func (p *Plan) reportServers() [][]event.Member {
@@ -142,6 +145,9 @@ func (p *Plan) addedNames() []string { return p.environ.added }
 func (p *Plan) fileNames() (names []string) {
 	for _, f := range p.Git.Files {
 		names = append(names, f.Path)
+	}
+	for _, v := range p.Views {
+		names = append(names, v.Path)
 	}
 	for _, f := range p.Files {
 		names = append(names, f.Path)

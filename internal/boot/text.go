@@ -20,6 +20,9 @@ func (p *Plan) Text() string {
 	section(fmt.Sprintf("Plugins (%d)", len(p.Plugins)))
 	for _, pl := range p.Plugins {
 		row("%s %s  %s", shown(pl.Name), orDash(pl.Version), problem.Path(pl.Path))
+		if v := p.view(pl); v != nil {
+			row("  loaded as %s (%s)", problem.Path(v.Path), strings.Join(viewReasons(v), ", "))
+		}
 		for _, k := range pl.Components.Kinds() {
 			if len(k.Names) > 0 {
 				row("  %s: %s", strings.ReplaceAll(k.Name, "_", " "), shown(strings.Join(k.Names, ", ")))

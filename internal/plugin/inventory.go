@@ -2,9 +2,11 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"agent-init/internal/jsondoc"
@@ -94,13 +96,13 @@ func (p *Plugin) takeInventory(entries []fs.DirEntry, manifest *jsondoc.Document
 		}
 	}
 	if manifest.Root.Kind == '{' {
-		p.addDeclared(manifest)
+		found.Add(p.addDeclared(manifest)...)
 	}
 	return found
 }
 
 // addDeclared adds what the manifest itself declares, inline or by path.
-func (p *Plugin) addDeclared(manifest *jsondoc.Document) {
+func (p *Plugin) addDeclared(manifest *jsondoc.Document) (found problem.List) {
 	c := &p.Components
 	for _, d := range []struct {
 		field string
@@ -111,6 +113,10 @@ func (p *Plugin) addDeclared(manifest *jsondoc.Document) {
 		if inner, ok := v.Get(d.field); ok && d.field == "hooks" {
 			v = inner
 		}
+		if d.field == "hooks" && v.Kind != '{' {
+			found.Add(p.addHooks(manifest, v)...)
+			continue
+		}
 		addNames(d.to, v)
 	}
 	if experimental, ok := manifest.Root.Get("experimental"); ok {
@@ -119,6 +125,35 @@ func (p *Plugin) addDeclared(manifest *jsondoc.Document) {
 		addNames(&c.Themes, themes)
 		addNames(&c.Monitors, monitors)
 	}
+	return found
+}
+
+// addHooks adds the events of the hooks files that a manifest names, and of
+// objects in a list of them.
+func (p *Plugin) addHooks(manifest *jsondoc.Document, v jsondoc.Value) (found problem.List) {
+	for _, e := range v.Elements {
+		if e.Kind == '{' {
+			addNames(&p.Components.Hooks, e)
+		} else {
+			found.Add(p.addHooks(manifest, e)...)
+		}
+	}
+	if v.Kind != '"' {
+		return found
+	}
+	names := declaredPaths(v)
+	if len(names) == 0 {
+		return problem.List{manifest.Error(v.Start, fmt.Sprintf("Claude Code takes no hooks from %q", v.Text),
+			`write a path that begins with "./" and stays in the plugin`)}
+	}
+	path := filepath.Join(p.Path, names[0])
+	if slices.ContainsFunc(p.sources, func(d *jsondoc.Document) bool { return d.Path == path }) {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return problem.List{manifest.Warning(v.Start, fmt.Sprintf("there is no hooks file %q", v.Text), "")}
+	}
+	return p.addFile(&p.Components.Hooks, "hooks file", path, "hooks")
 }
 
 func addNames(to *[]string, v jsondoc.Value) {
@@ -150,6 +185,7 @@ func (p *Plugin) addFile(to *[]string, what, path, key string) problem.List {
 	if bad != nil {
 		return problem.List{*bad}
 	}
+	p.sources = append(p.sources, doc)
 	if doc.Root.Kind != '{' {
 		return problem.List{doc.Error(doc.Root.Start, "it holds "+doc.Root.KindName()+", not an object", "")}
 	}

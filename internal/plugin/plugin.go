@@ -42,6 +42,9 @@ type Plugin struct {
 	// Dependencies are names of plugins that this one wants loaded too.
 	Dependencies []Dependency
 	Components   Components
+
+	// sources are the manifest and the JSON files that were read with it.
+	sources []*jsondoc.Document
 }
 
 // Dependency is another plugin that a manifest asks for.
@@ -147,7 +150,7 @@ func read(dir string, entry fs.DirEntry) (*Plugin, problem.List) {
 			return nil, problem.List{*bad}
 		}
 		p, found := parse(doc)
-		p.Path, p.Format = dir, m.format
+		p.Path, p.Format, p.sources = dir, m.format, []*jsondoc.Document{doc}
 		more := p.takeInventory(inside, doc)
 		return &p, append(found, more...)
 	}

@@ -37,9 +37,15 @@ const (
 	// GitCredentials takes the place of ~/.git-credentials where the home
 	// cannot be written.
 	GitCredentials = "git-credentials"
+	// Bin holds programs that come first on the agent's PATH.
+	Bin = "bin"
+	// Taps holds the directories of taps.
+	Taps = "taps"
+	// Views holds what the agent CLI is given in place of some plugins.
+	Views = "views"
 )
 
-var names = append([]string{Report, Repos, MCP, Launch, GitCredentials}, journal.Names...)
+var names = append([]string{Report, Repos, MCP, Launch, GitCredentials, Bin, Taps, Views}, journal.Names...)
 
 // Dir is a runtime directory that has been chosen but not necessarily made.
 type Dir struct {

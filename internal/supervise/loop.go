@@ -105,6 +105,9 @@ func (s *Supervisor) rescanBefore(at time.Time) time.Time {
 	return at
 }
 
+// AgentShare is the agent's share of a grace, at whose end it is sent KILL.
+func AgentShare(grace time.Duration) time.Duration { return time.Duration(float64(grace) * agentShare) }
+
 // agentEnds is when an agent that was asked to stop is sent KILL.
 func (s *Supervisor) agentEnds() time.Time { return s.run.asked.Add(s.share(agentShare)) }
 

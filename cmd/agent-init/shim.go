@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"agent-init/internal/boot"
+	"agent-init/internal/config"
+	"agent-init/internal/problem"
+	"agent-init/internal/rundir"
+	"agent-init/internal/supervise"
+	"agent-init/internal/tap"
+)
+
+// shim stands before the agent CLI and becomes it, with the flags and the
+// environment of the workspace if it is in one.
+func shim(argv []string) int {
+	env, first := tap.Enter(os.Environ())
+	cfg, _ := config.Environment()
+	dir, _ := rundir.Choose(cfg.RuntimeDir)
+	cli := tap.FindCLI(os.Getenv("PATH"), dir.Join(rundir.Bin))
+	if !first || cli.Path == "" {
+		fmt.Fprintf(os.Stderr, "%s: cannot find the agent CLI: agent-init stands in its place, and there is none at %s or further on PATH\n", argv[0], tap.Hidden)
+		return supervise.CodeNotFound
+	}
+	if _, live := dir.Live(); live {
+		p, bad := joinWorkspace(dir, argv, env)
+		if bad != nil {
+			fmt.Fprintf(os.Stderr, "agent-init: %s; it starts without the workspace's plugins and MCP servers\n", bad.Error())
+		} else {
+			argv, env = p.Argv, p.Env
+		}
+	}
+	err := tap.Become(cli.Path, argv, env)
+	fmt.Fprintf(os.Stderr, "agent-init: %v\n", err)
+	return supervise.StartErrorCode(err)
+}
+
+// joinWorkspace prepares the CLI as the agent of a live workspace.
+func joinWorkspace(dir rundir.Dir, argv, env []string) (boot.Prepared, *problem.Problem) {
+	launch, bad := boot.ReadLaunch(dir)
+	if bad != nil {
+		return boot.Prepared{}, bad
+	}
+	p := launch.Prepare(argv, env, "claude", dir, "")
+	for _, w := range p.Problems {
+		fmt.Fprintf(os.Stderr, "agent-init: %s\n", w.Error())
+	}
+	return p, nil
+}

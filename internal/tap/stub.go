@@ -1,0 +1,3 @@
+package tap
+
+func bashShell(func(string) string) string { return "/bin/bash" }
