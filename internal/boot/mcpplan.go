@@ -45,7 +45,7 @@ func (p *Plan) mergeMCP() {
 		p.Problems.Add(problem.Problem{What: "cannot hand over the MCP servers", Why: "no directory is writable for the merged config",
 			Hint: "mount a tmpfs on /tmp or /run, or set AGENTIC_RUNTIME_DIR"})
 	case p.MCPPath == "":
-		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "no runtime directory", Why: "neither " + rundir.Preferred + " nor a directory in /tmp is writable; there is no boot report",
+		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "no runtime directory", Why: "neither " + rundir.Preferred + " nor a directory in /tmp is writable; there is no boot report and no event journal, and the events of the agent's hooks are not collected",
 			Hint: "mount a tmpfs on /tmp or /run, or set AGENTIC_RUNTIME_DIR"})
 	case p.Config.MCPConfig != "":
 		p.planMark()

@@ -24,6 +24,7 @@ func (p *Plan) facts() []event.Member {
 		event.String("agent", p.Agent.String()),
 		event.String("runtime_dir", p.Runtime.Path),
 		event.String("mcp_config", p.MCPPath),
+		event.String("hook_events", p.hookEvents()),
 		event.List("plugins", each(p.Plugins, p.reportPlugin)...),
 		event.List("mcp_servers", p.reportServers()...),
 		event.List("mcp_left_out", p.reportLeftOut()...),
@@ -31,6 +32,14 @@ func (p *Plan) facts() []event.Member {
 		event.List("git", p.reportGit()...),
 		event.List("warnings", each(p.Problems.Only(problem.Warning), reportProblem)...),
 	}
+}
+
+// hookEvents says whether the events of the agent's hooks are collected.
+func (p *Plan) hookEvents() string {
+	if p.Tap == "" {
+		return "not collected: " + p.NoTap
+	}
+	return "collected"
 }
 
 func each[T any](in []T, f func(T) []event.Member) [][]event.Member {

@@ -22,7 +22,7 @@ func (p *Plan) planShim() {
 	p.environ.prependPath(p.shimDir())
 	p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "agent CLI", File: p.CLI.Path,
 		Why:  "a login shell, which sets PATH anew, starts it without plugins, MCP servers and events",
-		Hint: "move it to " + tap.Hidden + " and let a link to agent-init take its place"})
+		Hint: "make " + tap.Hidden + " a link to its file and let a link to agent-init take its place"})
 }
 
 // shimDir is where the shim is made.
