@@ -9,6 +9,7 @@ import (
 	"agent-init/internal/plugin"
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
+	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
 )
 
@@ -21,17 +22,13 @@ func (p *Plan) tapExec() string {
 	return filepath.Join(p.Tap, tap.ExecName)
 }
 
-// agentShare is the part of the stop grace that the agent has, as in package
-// supervise, and its SessionEnd hooks with it.
-const agentShare = 4.5 / 8
-
 // planViews finds the plugins that Claude Code cannot load as they are. Without
 // a runtime directory there is no place for what it could load instead. To be
 // called again where there is no tap after all.
 func (p *Plan) planViews(tapExec string) (found problem.List) {
 	p.Views = nil
-	options := plugin.ViewOptions{TapExec: tapExec,
-		SessionEndTimeout: max(1, int(math.Ceil(p.Config.StopGrace.Seconds()*agentShare)))}
+	grace := supervise.AgentShare(p.Config.StopGrace.Duration)
+	options := plugin.ViewOptions{TapExec: tapExec, SessionEndTimeout: max(1, int(math.Ceil(grace.Seconds())))}
 	if p.Runtime.Path == "" {
 		// Nothing is made of it: it tells what a tap would have been needed for.
 		options.TapExec = "agent-tap-exec"

@@ -54,13 +54,10 @@ func (r *rewrite) events(v jsondoc.Value) {
 	// first finds the members by the names that they get.
 	first := map[string]*handlers{}
 	for i, m := range v.Members {
-		name, constant := eventOf(m.Name)
-		if !constant {
-			name = m.Name
-		}
+		name := nameOf(v, m)
 		before := len(r.edits)
 		r.groups(name, m.Value)
-		if h := first[name]; h != nil && m.Value.Kind == '[' && h.value.Kind == '[' {
+		if h := first[name]; h != nil {
 			// Of two members of one name the CLI would heed the last alone.
 			r.reasons.add(KairoNames)
 			own := slices.Clone(r.edits[before:])
@@ -69,14 +66,25 @@ func (r *rewrite) events(v jsondoc.Value) {
 			r.replace(v.Members[i-1].Value.End, m.Value.End, "")
 			continue
 		}
-		if first[name] == nil {
-			first[name] = &handlers{m.Value, len(m.Value.Elements)}
-		}
-		if constant {
+		first[name] = &handlers{m.Value, len(m.Value.Elements)}
+		if name != m.Name {
 			r.reasons.add(KairoNames)
-			r.replace(m.NameStart, stringEnd(r.doc.Data, m.NameStart), strconv.Quote(name))
+			r.replace(m.NameStart, stringEnd(r.doc.Data, m.NameStart), quote(name))
 		}
 	}
+}
+
+// nameOf is the name that a member of the events gets: its own where it is no
+// constant of Kairo's, or where it cannot be one with the member of that name.
+func nameOf(events jsondoc.Value, m jsondoc.Member) string {
+	name, constant := eventOf(m.Name)
+	if !constant {
+		return m.Name
+	}
+	if twin, ok := events.Get(name); ok && (twin.Kind != '[' || m.Value.Kind != '[') {
+		return m.Name
+	}
+	return name
 }
 
 // handlers is the list of an event and how many elements it has so far.

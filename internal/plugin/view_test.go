@@ -65,7 +65,7 @@ func TestE3APluginThatNeedsNoneHasNoView(t *testing.T) {
 
 func TestE3ExecFormHooksStartThroughTheTap(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"p q" + manifest: `{"name": "p", "hooks": ["./config/more.json", "./hooks/hooks.json", {"Stop": [{"hooks": [{"type": "command", "command": "c", "args": []}]}]}], "requires_env": {}}`,
+		"p q" + manifest:                `{"name": "p", "hooks": ["./config/more.json", "./hooks/hooks.json", {"Stop": [{"hooks": [{"type": "command", "command": "c", "args": []}]}]}], "requires_env": {}}`,
 		"p q/.claude-plugin/other.json": "{}",
 		"p q/hooks/hooks.json": `{"x": 1.50e+1, "hooks": {
   "PreToolUse": [{"matcher": "Bash", "hooks": [
@@ -74,13 +74,13 @@ func TestE3ExecFormHooksStartThroughTheTap(t *testing.T) {
   ]}],
   "SessionEnd": [{"hooks": [{"type": "command", "command": "x"}, {"type": "command", "command": "y", "args": ["z"], "timeout": 60}]}]}}
 `,
-		"p q/hooks/run.sh":     "#!/bin/sh\n",
-		"p q/config/more.json": `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"m","args":["n"]}]}]}}`,
-		"p q/config/data":      "",
+		"p q/hooks/run.sh":      "#!/bin/sh\n",
+		"p q/config/more.json":  `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"m","args":["n"]}]}]}}`,
+		"p q/config/data":       "",
 		"p q/skills/s/SKILL.md": "",
-		"p q/.hidden":          "",
-		"p q/link":             "-> ../elsewhere",
-		"p q/commands/c.md":    "c",
+		"p q/.hidden":           "",
+		"p q/link":              "-> ../elsewhere",
+		"p q/commands/c.md":     "c",
 	})
 	v, ok := viewOf(t, dir, tapped)
 	if !ok || v.Path != "/run/views/p q" || v.Plugin != "p" || !slices.Equal(v.Reasons, []Reason{ExecHooks, SessionEndTimeout}) {
@@ -119,17 +119,17 @@ func TestP5AKairoPluginGetsTheNamesThatTheCLIKnows(t *testing.T) {
   "NOTIFICATION": [], "SessionStart": [], "STOP": [],
   "PreToolUse": [{"hooks": []}] , "SESSION_START": []
 }}`,
-		"k/conf/mcp.json":      `{"mcpServers": {"m": {"command": "${KAIRO_PLUGIN_ROOT}/m", "env": {"P": "${KAIRO_PROJECT_DIR}"}}}}`,
-		"k/.lsp.json":          `{"go": {"command": "${KAIRO_PLUGIN_ROOT}/gopls"}}`,
-		"k/skills/s/SKILL.md":  "run ${KAIRO_PLUGIN_ROOT}/x and $KAIRO_PLUGIN_ROOT\n",
-		"k/skills/s/notes.md":  "${KAIRO_PLUGIN_ROOT}",
-		"k/skills/t/SKILL.md":  "plain",
-		"k/cmd/one.md":         "one",
-		"k/cmd/sub/two.md":     "${KAIRO_PLUGIN_DATA}",
-		"k/cmd/sub/link.md":    "-> two.md",
-		"k/agents/a.md":        "plain",
-		"k/bin/tool":           "${KAIRO_PLUGIN_ROOT}",
-		"k/README.md":          "${KAIRO_PLUGIN_ROOT}",
+		"k/conf/mcp.json":     `{"mcpServers": {"m": {"command": "${KAIRO_PLUGIN_ROOT}/m", "env": {"P": "${KAIRO_PROJECT_DIR}"}}}}`,
+		"k/.lsp.json":         `{"go": {"command": "${KAIRO_PLUGIN_ROOT}/gopls"}}`,
+		"k/skills/s/SKILL.md": "run ${KAIRO_PLUGIN_ROOT}/x and $KAIRO_PLUGIN_ROOT\n",
+		"k/skills/s/notes.md": "${KAIRO_PLUGIN_ROOT}",
+		"k/skills/t/SKILL.md": "plain",
+		"k/cmd/one.md":        "one",
+		"k/cmd/sub/two.md":    "${KAIRO_PLUGIN_DATA}",
+		"k/cmd/sub/link.md":   "-> two.md",
+		"k/agents/a.md":       "plain",
+		"k/bin/tool":          "${KAIRO_PLUGIN_ROOT}",
+		"k/README.md":         "${KAIRO_PLUGIN_ROOT}",
 	})
 	v, ok := viewOf(t, dir, ViewOptions{Dir: "/run/views"})
 	if !ok || !slices.Equal(v.Reasons, []Reason{KairoManifest, KairoNames}) {
@@ -161,9 +161,10 @@ func TestP5AKairoPluginGetsTheNamesThatTheCLIKnows(t *testing.T) {
 
 func TestP5KairoNamesWorkInAClaudePluginToo(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"p" + manifest:        `{"name": "p"}`,
-		"p/hooks/hooks.json":  `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "${KAIRO_PLUGIN_ROOT}/x"}]}]}}`,
-		"p/commands/c.md":     "${KAIRO_PLUGIN_ROOT}",
+		"p" + manifest:             `{"name": "p"}`,
+		"p/hooks/hooks.json":       `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "${KAIRO_PLUGIN_ROOT}/x"}]}]}}`,
+		"p/commands/c.md":          "${KAIRO_PLUGIN_ROOT}",
+		"p/agents/a.md":            "${KAIRO_PROJECT_DIR}",
 		"p/monitors/monitors.json": `[{"name": "m", "command": "${KAIRO_PLUGIN_ROOT}/m"}]`,
 	})
 	v, ok := viewOf(t, dir, ViewOptions{Dir: "/run/views"})
@@ -174,6 +175,7 @@ func TestP5KairoNamesWorkInAClaudePluginToo(t *testing.T) {
 		".claude-plugin":         "-> DIR/p/.claude-plugin",
 		"hooks/hooks.json":       `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/x"}]}]}}`,
 		"commands/c.md":          "${CLAUDE_PLUGIN_ROOT}",
+		"agents/a.md":            "${CLAUDE_PROJECT_DIR}",
 		"monitors/monitors.json": `[{"name": "m", "command": "${CLAUDE_PLUGIN_ROOT}/m"}]`,
 	}
 	if diff := cmp.Diff(want, layout(dir, v)); diff != "" {
@@ -184,7 +186,7 @@ func TestP5KairoNamesWorkInAClaudePluginToo(t *testing.T) {
 // The CLI passes over symlinks in a directory of commands or agents.
 func TestE3DirectoriesOfCommandsAreCopiedWhereTheyHoldARewrittenFile(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"p" + manifest:       `{"name": "p", "commands": ["./", "./more/x.md"], "hooks": "./agents/hooks.json"}`,
+		"p" + manifest:        `{"name": "p", "commands": ["./", "./more/x.md"], "hooks": "./agents/hooks.json"}`,
 		"p/agents/hooks.json": `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "m", "args": []}]}]}}`,
 		"p/agents/deep/a.md":  "a",
 		"p/one.md":            "one", "p/sub/two.md": "two", "p/more/x.md": "x", "p/sub/script": "s",
@@ -248,11 +250,11 @@ func TestE3AViewIsWrittenWithItsLinks(t *testing.T) {
 
 func TestP1HooksFilesThatAManifestNames(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"a" + manifest:     `{"name": "a", "hooks": ["./x/h.json", "./x/h.json", "./none.json"]}`,
-		"a/x/h.json":       `{"hooks": {"Stop": [], "PreToolUse": []}}`,
-		"b" + manifest:     `{"name": "b", "hooks": "./bad.json"}`,
-		"b/bad.json":       `{"hooks": {"Stop": [],}}`,
-		"c" + manifest:     `{"name": "c", "hooks": ["hooks.json", "./../x.json"]}`,
+		"a" + manifest: `{"name": "a", "hooks": ["./x/h.json", "./x/h.json", "./none.json"]}`,
+		"a/x/h.json":   `{"hooks": {"Stop": [], "PreToolUse": []}}`,
+		"b" + manifest: `{"name": "b", "hooks": "./bad.json"}`,
+		"b/bad.json":   `{"hooks": {"Stop": [],}}`,
+		"c" + manifest: `{"name": "c", "hooks": ["hooks.json", "./../x.json"]}`,
 	})
 	plugins, found := Scan(dir, Options{})
 	want := []string{
@@ -318,7 +320,7 @@ func FuzzRewrite(f *testing.F) {
 		if _, bad := jsondoc.Parse("hooks file", "f", out); bad != nil {
 			t.Fatalf("%v\n%s\n%s", bad, data, out)
 		}
-		if diff := cmp.Diff(rewritten(decode(t, data)), decode(t, out)); diff != "" {
+		if diff := cmp.Diff(rewritten(doc.Root, decode(t, data)), decode(t, out)); diff != "" {
 			t.Fatalf("%s\n%s\n%s", diff, data, out)
 		}
 	})
@@ -330,6 +332,70 @@ func decode(t *testing.T, data []byte) (v any) {
 	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
 		t.Fatal(err)
+	}
+	return v
+}
+
+// rewritten is what a decoded object of events is to become.
+func rewritten(order jsondoc.Value, v any) any {
+	events, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := map[string]any{}
+	for _, m := range order.Members {
+		name := nameOf(order, m)
+		list, ok := events[m.Name].([]any)
+		if !ok {
+			out[name] = events[m.Name]
+			continue
+		}
+		for _, group := range list {
+			members, _ := group.(map[string]any)
+			hooks, _ := members["hooks"].([]any)
+			for _, hook := range hooks {
+				if h, ok := hook.(map[string]any); ok {
+					rewrittenHook(name, h)
+				}
+			}
+		}
+		if before, ok := out[name].([]any); ok {
+			list = append(before, list...)
+		}
+		out[name] = list
+	}
+	return out
+}
+
+func rewrittenHook(event string, h map[string]any) {
+	for name, v := range h {
+		h[name] = renamedStrings(v)
+	}
+	command, ok := h["command"].(string)
+	if h["type"] != "command" || !ok {
+		return
+	}
+	args, ok := h["args"].([]any)
+	if ok && !slices.ContainsFunc(args, func(a any) bool { _, ok := a.(string); return !ok }) {
+		h["command"], h["args"] = tapped.TapExec, append([]any{command}, args...)
+	}
+	if _, ok := h["timeout"]; !ok && event == "SessionEnd" {
+		h["timeout"] = json.Number("5")
+	}
+}
+
+func renamedStrings(v any) any {
+	switch v := v.(type) {
+	case string:
+		return claudeNames.Replace(v)
+	case []any:
+		for i := range v {
+			v[i] = renamedStrings(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = renamedStrings(v[name])
+		}
 	}
 	return v
 }
