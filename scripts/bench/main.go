@@ -37,6 +37,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", becomePID1(os.Args[2:]))
 		os.Exit(1)
 	}
+	if len(os.Args) == 2 && os.Args[1] == hooksCommand {
+		if err := measureHooks(); err != nil {
+			fatal(err)
+		}
+		return
+	}
 	b := &bench{}
 	built := filepath.Join("build", "linux-"+runtime.GOARCH)
 	flag.StringVar(&b.agentInit, "agent-init", filepath.Join(built, "agent-init"), "the agent-init to measure")
@@ -44,12 +50,13 @@ func main() {
 	flag.StringVar(&b.script, "entrypoint", filepath.Join("scripts", "bench", "entrypoint.sh"), "the shell entrypoint")
 	output := flag.String("json", filepath.Join("build", "bench.json"), "where the report goes as JSON")
 	scratch := flag.String("scratch", "", "where boots write; a new directory on a tmpfs, as a container's home and /run are, when unset")
+	only := flag.String("only", "", "measure this part alone: supervise, start, boot, events or sizes")
 	flag.Parse()
 	if err := b.prepare(*scratch); err != nil {
 		fatal(err)
 	}
 	go b.interrupted()
-	failed := b.measure()
+	failed := b.measure(*only)
 	if err := errors.Join(b.write(*output), b.clean()); err != nil {
 		fatal(err)
 	}
@@ -120,11 +127,14 @@ func fileSystem(path string) string {
 }
 
 // measure goes on with the next part when one fails.
-func (b *bench) measure() (failed bool) {
+func (b *bench) measure(only string) (failed bool) {
 	for _, part := range []struct {
 		name string
 		do   func() error
-	}{{"supervise", b.supervision}, {"start", b.start}, {"boot", b.boots}, {"sizes", b.sizes}} {
+	}{{"supervise", b.supervision}, {"start", b.start}, {"boot", b.boots}, {"events", b.events}, {"sizes", b.sizes}} {
+		if only != "" && part.name != only {
+			continue
+		}
 		if err := part.do(); err != nil {
 			failed = true
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", part.name, err)
