@@ -15,7 +15,7 @@ var hookEvents = [...]string{
 // for any other name, the CLI's own among them.
 //
 // NOTIFICATION is Kairo's constant for Elicitation and ElicitationResult too.
-// It becomes Notification alone: the CLI notifies of an elicitation as well,
+// It becomes Notification alone: the CLI has notifications of elicitations as well,
 // while the output of a handler of Elicitation would be taken for the answer.
 func eventOf(constant string) (name string, ok bool) {
 	switch constant {

@@ -18,20 +18,20 @@ import (
 // spread lays the view out: the directories that lead to a replaced file are
 // real, everything else in them is a symlink.
 func (w *weaver) spread(v *View) error {
-	real := map[string]bool{".": true}
+	dirs := map[string]bool{".": true}
 	for name := range w.replaced {
-		for dir := path.Dir(name); !real[dir]; dir = path.Dir(dir) {
-			real[dir] = true
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
 		}
 	}
-	for _, dir := range slices.Sorted(maps.Keys(real)) {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		entries, err := os.ReadDir(filepath.Join(w.plugin.Path, dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
-			if _, replaced := w.replaced[name]; !replaced && !real[name] {
+			if _, replaced := w.replaced[name]; !replaced && !dirs[name] {
 				v.Links = append(v.Links, Link{filepath.Join(v.Path, name), filepath.Join(w.plugin.Path, name)})
 			}
 		}

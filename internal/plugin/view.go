@@ -164,6 +164,10 @@ func (w *weaver) weaveDeclared() (found problem.List) {
 	monitors, _ := experimental.Get("monitors")
 	names = append(names, declaredPaths(monitors)...)
 	for _, name := range names {
+		// An MCP server may come as a bundle, too.
+		if !strings.HasSuffix(name, ".json") {
+			continue
+		}
 		path := filepath.Join(w.plugin.Path, name)
 		data, err := textfile.Read(path)
 		if _, done := w.replaced[name]; done || errors.Is(err, fs.ErrNotExist) {

@@ -273,7 +273,7 @@ func TestP1HooksFilesThatAManifestNames(t *testing.T) {
 
 func TestP5BrokenFilesOfAKairoPluginAreWarnings(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"k/.kairo-plugin/plugin.json": `{"name": "k", "lspServers": "./lsp.json"}`, "k/lsp.json": "{",
+		"k/.kairo-plugin/plugin.json": `{"name": "k", "lspServers": "./lsp.json", "mcpServers": "./m.mcpb"}`, "k/lsp.json": "{", "k/m.mcpb": "PK",
 	})
 	plugins, _ := Scan(dir, Options{})
 	_, ok, found := plugins[0].View(tapped)
