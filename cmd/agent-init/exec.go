@@ -3,9 +3,11 @@ package main
 import (
 	"os"
 	"strconv"
+	"time"
 
 	"agent-init/internal/boot"
 	"agent-init/internal/problem"
+	"agent-init/internal/rundir"
 	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
 	"agent-init/internal/textfile"
@@ -17,11 +19,34 @@ func execCommand(args []string) int {
 	if s == nil {
 		return code
 	}
-	if s.holder() == 0 {
+	if !awaitBoot(s.runtime) {
 		return s.refuse(problem.List{{What: "cannot join the workspace", File: s.runtime.Path, Why: "no agent-init runs here",
 			Hint: "start the container with agent-init as its ENTRYPOINT, or name its AGENTIC_RUNTIME_DIR"}})
 	}
 	return s.join()
+}
+
+// A command that comes while the workspace boots waits for so long, and looks so
+// often.
+const (
+	bootPatience = 10 * time.Second
+	bootPause    = 5 * time.Millisecond
+)
+
+// awaitBoot tells whether a workspace lives here. A container is there for docker
+// exec before its boot has begun, and a moment before it is over.
+func awaitBoot(dir rundir.Dir) bool {
+	if dir.Path == "" {
+		return false
+	}
+	for end := time.Now().Add(bootPatience); ; time.Sleep(bootPause) {
+		_, live := dir.Live()
+		booted := live && boot.Launchable(dir)
+		elsewhere := !live && (!firstIs("agent-init") || rundir.HasChild(1))
+		if booted || elsewhere || time.Now().After(end) {
+			return live
+		}
+	}
 }
 
 // join runs the command as the agent of the live workspace runs.
@@ -40,6 +65,11 @@ func (s *session) join() int {
 		s.openJournal()
 	}
 	logProblems(s.log, append(s.found, p.Problems...))
+	if p.File != nil {
+		if _, err := p.File.Write(); err != nil {
+			return s.refuse(problem.List{{What: "cannot write", File: p.File.Path, Why: textfile.Reason(err), Hint: "make room for it"}})
+		}
+	}
 	path, err := s.lookup(p.Argv[0], p.Env)
 	if err != nil {
 		s.log.Error().Msg(err.Error())

@@ -29,8 +29,9 @@ func (a *agentRun) reportStarted() {
 		event.Int("pid", int64(a.pid)), event.String("command", a.command), event.String("path", a.path)))
 }
 
-// reportExited sends the event agent_exited, dated when the sweep is over. The
-// status needs no writing: it sees that the agent is gone.
+// reportExited sends the event agent_exited, dated when the sweep is over and what
+// the agent has written is delivered. The status needs no writing: it sees that
+// the agent is gone.
 func (a *agentRun) reportExited(o supervise.Outcome) {
 	kills, counted := a.memory.OOMKills()
 	kills -= a.killsBefore

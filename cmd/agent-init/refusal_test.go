@@ -260,7 +260,7 @@ func TestP1AThousandPlugins(t *testing.T) {
 	s.write("bin/claude", "#!/bin/sh\necho $#\n")
 	os.Chmod(s.path("bin/claude"), 0o755)
 	code, lines, stdout := s.run(s.path("bin/claude"), "-p")
-	if code != 0 || stdout != "1001\n" {
+	if code != 0 || stdout != "1002\n" {
 		t.Errorf("%d %s %+v", code, stdout, lines)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"agent-init/internal/rundir"
 	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
+	"agent-init/internal/textfile"
 )
 
 // shim stands before the agent CLI and becomes it, with the flags and the
@@ -23,7 +24,7 @@ func shim(argv []string) int {
 		fmt.Fprintf(os.Stderr, "%s: cannot find the agent CLI: agent-init stands in its place, and there is none at %s or further on PATH\n", argv[0], tap.Hidden)
 		return supervise.CodeNotFound
 	}
-	if _, live := dir.Live(); live {
+	if awaitBoot(dir) {
 		p, bad := joinWorkspace(dir, argv, env)
 		if bad != nil {
 			fmt.Fprintf(os.Stderr, "agent-init: %s; it starts without the workspace's plugins and MCP servers\n", bad.Error())
@@ -45,6 +46,11 @@ func joinWorkspace(dir rundir.Dir, argv, env []string) (boot.Prepared, *problem.
 	p := launch.Prepare(argv, env, "claude", dir, "")
 	for _, w := range p.Problems {
 		fmt.Fprintf(os.Stderr, "agent-init: %s\n", w.Error())
+	}
+	if p.File != nil {
+		if _, err := p.File.Write(); err != nil {
+			return p, &problem.Problem{What: "cannot write", File: p.File.Path, Why: textfile.Reason(err)}
+		}
 	}
 	return p, nil
 }

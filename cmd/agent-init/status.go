@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -89,9 +88,14 @@ func workspaceStatus(cfg *config.Config) (rundir.Dir, rundir.Status, *problem.Pr
 // firstIsAgentInit tells whether PID 1 bears the name of this program. It ends
 // with its agent, so that one that lives without a record is taken for healthy.
 func firstIsAgentInit() bool {
+	own, err := os.ReadFile("/proc/self/comm")
+	return err == nil && firstIs(strings.TrimSpace(string(own)))
+}
+
+// firstIs tells whether PID 1 is another process, of the given name.
+func firstIs(name string) bool {
 	first, err := os.ReadFile("/proc/1/comm")
-	own, errOwn := os.ReadFile("/proc/self/comm")
-	return err == nil && errOwn == nil && os.Getpid() != 1 && bytes.Equal(first, own)
+	return err == nil && os.Getpid() != 1 && strings.TrimSpace(string(first)) == name
 }
 
 func statusText(dir rundir.Dir, st rundir.Status) string {

@@ -55,7 +55,7 @@ type Config struct {
 }
 
 // exported are variables that agent-init itself sets for the agent.
-var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY"}
+var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SHIM"}
 
 // unsupported are settings of the contract that this version does not act on,
 // with the values that ask for nothing. Any other value refuses boot: a
