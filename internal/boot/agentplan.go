@@ -10,7 +10,9 @@ import (
 	"agent-init/internal/atomicfile"
 	"agent-init/internal/gitsetup"
 	"agent-init/internal/mcp"
+	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
+	"agent-init/internal/tap"
 )
 
 // planGit puts together what git needs: the repos whose owner may be another,
@@ -104,17 +106,32 @@ func (p *Plan) offer() {
 		offer.MCPConfig = p.MCPPath
 	}
 	p.Flags = agent.Claude.Flags(offer)
-	p.Argv = p.Command
-	if p.Agent == agent.Claude {
-		p.Argv = agent.Insert(p.Command, p.Flags)
-	}
 	p.environ.set("AGENTIC_PLUGIN_FLAGS", agent.Quote(p.Flags))
 	if p.Tap != "" {
 		p.environ.setTap(p.Runtime.Path, p.Tap, p.sessionEnd())
 	} else {
 		p.environ.unsetTap(p.Runtime.Path)
 	}
+	p.Argv = p.Command
+	if p.Agent == agent.Claude {
+		p.Argv = agent.Insert(p.Command, p.Flags)
+		p.planSettings()
+	}
 	p.Env = p.environ.without(p.Config.WithholdEnv)
+}
+
+// planSettings has the CLI's settings name the tap.
+func (p *Plan) planSettings() {
+	var settings agent.Settings
+	var found problem.List
+	p.Argv, p.tapFile, settings, found = p.environ.tapSettings(p.Argv, p.Runtime.Path)
+	p.Problems.Add(found...)
+	switch {
+	case settings.Managed:
+		p.NoTap = "managed settings set " + tap.PrefixVariable
+	case settings.HooksOff:
+		p.NoTap = "settings switch hooks off"
+	}
 }
 
 // binDirs are the directories of programs that plugins bring.

@@ -1,10 +1,12 @@
 package boot
 
 import (
+	"os"
 	"slices"
 	"strings"
 
 	"agent-init/internal/agent"
+	"agent-init/internal/atomicfile"
 	"agent-init/internal/event"
 	"agent-init/internal/jsondoc"
 	"agent-init/internal/problem"
@@ -76,6 +78,12 @@ func (p *Plan) launchJSON() []byte {
 	})
 }
 
+// Launchable tells whether the boot of a workspace is over.
+func Launchable(dir rundir.Dir) bool {
+	_, err := os.Stat(dir.Join(rundir.Launch))
+	return err == nil
+}
+
 // ReadLaunch reads what the boot of a live workspace left for later commands.
 func ReadLaunch(dir rundir.Dir) (Launch, *problem.Problem) {
 	var l Launch
@@ -117,7 +125,9 @@ type Prepared struct {
 	Argv, Env []string
 	Masker    *secret.Masker
 	Agent     agent.Kind
-	Problems  problem.List
+	// File is to be written before the command starts; nil where there is none.
+	File     *atomicfile.File
+	Problems problem.List
 }
 
 // Prepare gives a command the flags and the environment that the agent of the
@@ -168,7 +178,9 @@ func (l Launch) Prepare(command, environ []string, setting string, dir rundir.Di
 	out.Agent = agent.Choose(setting, command[0])
 	out.Argv = command
 	if out.Agent == agent.Claude {
-		out.Argv = agent.Insert(command, l.Flags)
+		var found problem.List
+		out.Argv, out.File, _, found = env.tapSettings(agent.Insert(command, l.Flags), dir.Path)
+		out.Problems.Add(found...)
 	} else {
 		env.appendPath(l.Bin)
 	}

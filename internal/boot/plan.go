@@ -44,7 +44,7 @@ type Plan struct {
 	// CLI is the agent CLI that the shim starts.
 	CLI tap.CLI
 	// Tap is the directory of the tap that collects the events of the agent's
-	// hooks; empty where there is none, and then NoTap says why.
+	// hooks; empty where there is none. NoTap says why they are not collected.
 	Tap, NoTap string
 	// Directories are to be made below the workspace.
 	Directories []string
@@ -61,6 +61,8 @@ type Plan struct {
 	secrets  *secrets
 	lock     *rundir.Lock
 	listener *tap.Listener
+	// tapFile is a settings file of the user's with the tap in it; may be nil.
+	tapFile *atomicfile.File
 	// shim tells that boot makes the shim.
 	shim bool
 }

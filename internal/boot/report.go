@@ -36,7 +36,7 @@ func (p *Plan) facts() []event.Member {
 
 // hookEvents says whether the events of the agent's hooks are collected.
 func (p *Plan) hookEvents() string {
-	if p.Tap == "" {
+	if p.NoTap != "" {
 		return "not collected: " + p.NoTap
 	}
 	return "collected"

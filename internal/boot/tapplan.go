@@ -2,9 +2,11 @@ package boot
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"agent-init/internal/agent"
+	"agent-init/internal/atomicfile"
 	"agent-init/internal/problem"
 	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
@@ -56,6 +58,9 @@ func (p *Plan) openTap() error {
 		return nil
 	}
 	p.listener = listener
+	if p.tapFile != nil {
+		return write(*p.tapFile)
+	}
 	return nil
 }
 
@@ -73,14 +78,42 @@ func (p *Plan) Listener() *tap.Listener { return p.listener }
 
 // setTap has the agent CLI call the tap in dir, and the tap call the prefix that
 // the user has set.
-func (e *environ) setTap(runtimeDir, dir string, sessionEnd string) {
-	if user := e.get(tap.PrefixVariable); user != "" && !tap.Ours(user, runtimeDir) {
-		e.set(tap.KeptVariable, user)
-	}
+func (e *environ) setTap(runtimeDir, dir, sessionEnd string) {
+	e.keepPrefix(e.get(tap.PrefixVariable), runtimeDir)
 	e.set(tap.PrefixVariable, tap.Prefix(dir))
 	if e.get(sessionEndTimeout) == "" {
 		e.set(sessionEndTimeout, sessionEnd)
 	}
+}
+
+// keepPrefix has the tap call the user's prefix; one that is a tap is none.
+func (e *environ) keepPrefix(user, runtimeDir string) {
+	if user != "" && !tap.Ours(user, runtimeDir) {
+		e.set(tap.KeptVariable, user)
+	}
+}
+
+// tapSettings puts the tap, which the environment names, into the CLI's settings
+// too, because those of a project override the environment. The file, if there is
+// one, is to be written before the CLI starts.
+func (e *environ) tapSettings(argv []string, runtimeDir string) (out []string, file *atomicfile.File, settings agent.Settings, found problem.List) {
+	prefix := e.get(tap.PrefixVariable)
+	dir, err := os.Getwd()
+	if err != nil || !tap.Ours(prefix, runtimeDir) {
+		return argv, nil, settings, nil
+	}
+	settings, found = agent.ReadSettings(agent.Session{Env: e.get, Root: "/", Dir: dir, Args: argv[1:]})
+	if settings.Prefix == "" {
+		e.unset(tap.KeptVariable)
+	}
+	e.keepPrefix(settings.Prefix, runtimeDir)
+	path := filepath.Join(filepath.Dir(prefix), "settings-"+strconv.Itoa(os.Getpid())+".json")
+	tapped, bad := settings.WithTap(argv, prefix, path)
+	found.Add(bad...)
+	if tapped.Document != nil {
+		file = &atomicfile.File{Path: path, Data: tapped.Document, Mode: 0o600, DirMode: 0o700}
+	}
+	return tapped.Argv, file, settings, found
 }
 
 // unsetTap takes back what setTap has set.

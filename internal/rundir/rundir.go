@@ -262,6 +262,17 @@ func Inside(holder int) bool {
 	return false
 }
 
+// HasChild tells whether a process has one.
+func HasChild(parent int) bool {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && parentOf(pid) == parent {
+			return true
+		}
+	}
+	return false
+}
+
 func namespace(pid string) string {
 	ns, _ := os.Readlink("/proc/" + pid + "/ns/pid")
 	return ns

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agent-init/internal/agent"
 	"agent-init/internal/problem"
 	"agent-init/internal/relay"
 	"agent-init/internal/supervise"
@@ -76,7 +77,7 @@ func (c caller) command(f form) []string {
 		line = called(kept, line)
 	}
 	if f == tool {
-		if shell := bashShell(c.env.get); shell != "" {
+		if shell := agent.BashShell(c.env.get); shell != "" {
 			return []string{shell, "-c", line}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agent-init/internal/agent"
 	"agent-init/internal/rundir"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // PrefixVariable is what the CLI reads the prefix from.
-const PrefixVariable = "CLAUDE_CODE_SHELL_PREFIX"
+const PrefixVariable = agent.PrefixVariable
 
 // KeptVariable holds the prefix that the user has set; the tap calls it.
 const KeptVariable = "AGENTIC_SHELL_PREFIX"

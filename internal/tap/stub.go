@@ -1,3 +1,0 @@
-package tap
-
-func bashShell(func(string) string) string { return "/bin/bash" }
