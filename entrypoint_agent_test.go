@@ -214,6 +214,9 @@ func TestS3StopInTheMiddleOfATurn(t *testing.T) {
 	w.wantNoKill()
 }
 
+// tapSettings has the agent CLI call the tap, whatever a project's settings say.
+const tapSettings = `--settings={"env":{"CLAUDE_CODE_SHELL_PREFIX":"/run/agentic/taps/run/agent-tap"}}`
+
 func TestP3UnknownAgentGetsNoFlags(t *testing.T) {
 	parallel(t)
 	r := run(t, bash(`tr '\0' ' ' </proc/$$/cmdline`), mounted(t))
@@ -223,7 +226,7 @@ func TestP3UnknownAgentGetsNoFlags(t *testing.T) {
 	}
 	r = run(t, []string{"--agent", "claude", "echo", "last"}, mounted(t))
 	wantCode(t, r, 0)
-	if want := "--plugin-dir=/opt/agentic/plugins/greeter --mcp-config=/run/agentic/mcp.json last\n"; r.stdout != want {
+	if want := tapSettings + " --plugin-dir=/opt/agentic/plugins/greeter --mcp-config=/run/agentic/mcp.json last\n"; r.stdout != want {
 		t.Errorf("echo was given %q, want %q", r.stdout, want)
 	}
 }

@@ -97,7 +97,7 @@ func TestC4PlanChangesNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &plan); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"claude", "--plugin-dir=/opt/agentic/plugins/greeter", "--mcp-config=/run/agentic/mcp.json", "-p", "hi"}; !slices.Equal(plan.Argv, want) {
+	if want := []string{"claude", tapSettings, "--plugin-dir=/opt/agentic/plugins/greeter", "--mcp-config=/run/agentic/mcp.json", "-p", "hi"}; !slices.Equal(plan.Argv, want) {
 		t.Errorf("argv is %q, want %q", plan.Argv, want)
 	}
 	if !slices.Contains(plan.Files, "/home/agent/.git-credentials") {
