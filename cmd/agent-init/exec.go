@@ -61,9 +61,7 @@ func (s *session) join() int {
 	tapDir := s.openOwnTap(launch)
 	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent, s.runtime, tapDir)
 	s.stderr.SetMasker(p.Masker)
-	if !relayed() {
-		s.openJournal()
-	}
+	s.openSinks()
 	logProblems(s.log, append(s.found, p.Problems...))
 	if p.File != nil {
 		if _, err := p.File.Write(); err != nil {

@@ -21,6 +21,7 @@ func planCommand(args []string) int {
 	}
 	_, bad := supervision(cfg, newLogger(io.Discard, cfg.LogLevel, false))
 	found.Add(bad...)
+	found.Add(checkSinks(cfg)...)
 	dir := chooseRuntime(cfg, &found)
 	p := boot.New(cfg, dir, found, rest)
 	code := exitOK

@@ -18,7 +18,6 @@ import (
 	"agent-init/internal/cgroup"
 	"agent-init/internal/config"
 	"agent-init/internal/event"
-	"agent-init/internal/journal"
 	"agent-init/internal/problem"
 	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
@@ -46,8 +45,6 @@ type session struct {
 	lock *rundir.Lock
 	// memory is the control group that the agent will run in.
 	memory cgroup.Memory
-	// journal is nil until the runtime directory is ours, or where there is none.
-	journal *journal.Journal
 	// listener receives from the tap; nil where there is none.
 	listener *tap.Listener
 	// collected is closed when nothing more comes from the tap; nil where nothing
@@ -71,6 +68,7 @@ func runCommand(args []string) int {
 		}
 		return s.join()
 	}
+	s.found.Add(checkSinks(s.cfg)...)
 	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
 	s.stderr.SetMasker(plan.Masker)
 	path, notFound := s.lookup(plan.Argv[0], plan.Env)
@@ -86,7 +84,7 @@ func runCommand(args []string) int {
 		return s.bootFailed(plan, err)
 	}
 	s.lock, s.listener = plan.Lock(), plan.Listener()
-	s.openJournal()
+	s.openSinks()
 	if err := s.announce(plan); err != nil {
 		return s.bootFailed(plan, err)
 	}
@@ -243,10 +241,9 @@ func (s *session) announce(plan *boot.Plan) error {
 	return nil
 }
 
-// emit sends an event of agent-init's own to the journal and where programs read
-// events; a person at a terminal has the log.
+// emit sends an event of agent-init's own to the sinks.
 func (s *session) emit(e *event.Event) {
-	s.stderr.Event(e.AppendJSON(nil), !s.terminal)
+	s.stderr.Event(e.AppendJSON(nil))
 }
 
 // supervise runs the command to its end and returns the exit code.

@@ -49,6 +49,8 @@ type Config struct {
 	SuccessCodes   Codes    `envconfig:"AGENTIC_SUCCESS_CODES" flag:"success-code" desc:"exit codes of the agent to report as 0"`
 	Timeout        Duration `envconfig:"AGENTIC_TIMEOUT" default:"0" flag:"timeout" desc:"bounds the run of the agent (exit 124); 0 is no bound"`
 	RuntimeDir     string   `envconfig:"AGENTIC_RUNTIME_DIR" flag:"runtime-dir" desc:"where boot keeps its own files; /run/agentic, else /tmp/.agentic-UID when unset"`
+	Events         Sinks    `envconfig:"AGENTIC_EVENTS" default:"auto" flag:"events" desc:"where events go besides the journal: auto (stderr unless that is a terminal), stderr, file:PATH (appended to), unix:PATH (a stream socket on which somebody listens), or none; separated by commas"`
+	EventsOverflow string   `envconfig:"AGENTIC_EVENTS_OVERFLOW" default:"block" oneof:"block drop" flag:"events-overflow" desc:"what happens to events of a slow sink when memory and disk are full: their writers wait, or they are dropped and counted"`
 	LogLevel       string   `envconfig:"AGENTIC_LOG_LEVEL" default:"info" oneof:"trace debug info warn error" flag:"log-level" desc:"level of agent-init's own log on stderr"`
 
 	explicit map[string]bool
@@ -61,8 +63,7 @@ var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SH
 // with the values that ask for nothing. Any other value refuses boot: a
 // setting such as USER must not be ignored.
 var unsupported = map[string]string{
-	"SECRETS_WAIT": "0", "EVENTS": "auto", "EVENTS_OVERFLOW": "block",
-	"FINALIZE_BUDGET": "2s", "FINALIZE_BUDGET_EXIT": "120s",
+	"SECRETS_WAIT": "0", "FINALIZE_BUDGET": "2s", "FINALIZE_BUDGET_EXIT": "120s",
 	"INTERVAL": "0", "USER": "", "TTY": "inherit", "RECORD": "", "RESULTS_DIR": "", "MAX_RUNS": "0",
 	"PROMPT_FILE": "", "MASK_STDOUT": "0", "CLAUDE_SETUP": "0",
 	"WORKSPACE_CONTEXT": "", "WORKSPACE_CONTEXT_REPLACE": "0", "WORKSPACE_PLUGINS": "", "WORKSPACE_AGENTS": "",

@@ -164,6 +164,8 @@ func (f field) typeName() string {
 		return "0 | 1"
 	case Codes:
 		return "exit codes"
+	case Sinks:
+		return "sinks"
 	case List:
 		return "list"
 	}

@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"agent-init/internal/event"
+	"agent-init/internal/sink"
 )
 
 // Names of the journal's files in the runtime directory.
@@ -36,83 +36,105 @@ var Names = []string{Name, OldName, CountName}
 const Limit = 16 << 20
 
 // Notify is told what becomes of a journal. Either function may be nil; they are
-// called while an event is being appended and must not append one.
+// called while events are being written.
 type Notify struct {
-	// Failed is called with the first error; later ones only count as Lost.
+	// Failed is called with the first error of a rotation; the journal then grows.
 	Failed func(error)
 	// Dropped is called with the number of events that a rotation has dropped,
 	// if it is not 0.
 	Dropped func(events int)
 }
 
-// Journal appends to the journal of one runtime directory. Its methods are safe
-// for concurrent use, also by several processes; those of a nil Journal do
-// nothing.
+// Journal writes to the journal of one runtime directory. Its methods are safe
+// for concurrent use, also by several processes. It is the target of a sink.
 type Journal struct {
 	dir    string
 	limit  int64
 	notify Notify
-	lost   atomic.Int64
 
 	// mu guards what follows, and writing within this process; a lock on the
 	// file does among processes.
 	mu     sync.Mutex
 	fd     int
 	failed bool
+	// current and old are what is known of the two files, so that a rotation need
+	// not read what it drops.
+	current, old counted
 }
 
-// Open returns the journal in a directory and makes its file. One that cannot be
-// made counts each event as Lost, and is tried again at each.
+// counted says that a file had so many lines when it had a size; nobody else has
+// written to it if it still has that.
+type counted struct {
+	inode uint64
+	size  int64
+	lines int
+}
+
+// Open returns the journal in a directory. Its file is made at the first Write,
+// which may then fail.
 func Open(dir string, notify Notify) *Journal {
-	j := &Journal{dir: dir, limit: Limit, notify: notify, fd: -1}
-	if err := j.open(); err != nil {
-		j.fail(err)
-	}
-	return j
+	return &Journal{dir: dir, limit: Limit, notify: notify, fd: -1}
 }
 
-// Lost is how many events could not be written.
-func (j *Journal) Lost() int64 {
-	if j == nil {
-		return 0
-	}
-	return j.lost.Load()
+// Make makes the file.
+func (j *Journal) Make() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.open()
 }
 
-// Append appends event lines, each with its newline. They are all written, or
-// none is and they count as Lost.
-func (j *Journal) Append(lines []byte) {
-	if j == nil || len(lines) == 0 {
-		return
+// SetDeadline does nothing: files do not wait.
+func (j *Journal) SetDeadline(time.Time) {}
+
+// Write appends event lines, each with its newline, and returns how much of
+// them, in whole lines, is in the journal.
+func (j *Journal) Write(lines []byte) (n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.lock(); err != nil {
+		return 0, err
 	}
-	j.append(int64(len(lines)), bytes.Count(lines, newline), func(fd int) error { return writeAll(fd, lines) })
+	// A rotation opens another file.
+	defer func() { unix.Flock(j.fd, unix.LOCK_UN) }()
+	st, err := j.room(int64(len(lines)))
+	if err != nil {
+		return 0, err
+	}
+	n, err = sink.AppendWhole(j.fd, st.Size, lines)
+	j.count(st, lines[:n])
+	return n, err
 }
 
 var newline = []byte("\n")
 
-// append has write put size bytes, which are so many events, at the file's end.
-func (j *Journal) append(size int64, events int, write func(fd int) error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	err := j.lock()
-	if err == nil {
-		var old int64
-		if old, err = j.room(size); err == nil {
-			if err = write(j.fd); err != nil {
-				// Others find whole lines only. Where even this fails, they find
-				// the beginning of one.
-				unix.Ftruncate(j.fd, old)
-			}
-		}
-		unix.Flock(j.fd, unix.LOCK_UN)
+// count notes what was written to a file that was as st says.
+func (j *Journal) count(st unix.Stat_t, lines []byte) {
+	if j.current.inode != st.Ino || j.current.size != st.Size {
+		j.current = counted{inode: st.Ino, lines: -1}
 	}
-	if err != nil {
-		j.lost.Add(int64(events))
-		j.fail(err)
+	if st.Size == 0 {
+		j.current.lines = 0
+	}
+	j.current.size = st.Size + int64(len(lines))
+	if j.current.lines >= 0 {
+		j.current.lines += bytes.Count(lines, newline)
 	}
 }
 
-// fail reports the first failure.
+// linesOf is how many lines a file has; it need not exist.
+func (j *Journal) linesOf(path string) (int, error) {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) == nil && j.old.inode == st.Ino && j.old.size == st.Size && j.old.lines >= 0 {
+		return j.old.lines, nil
+	}
+	lines, err := countLines(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return lines, err
+}
+
+// fail reports the first failure of a rotation.
 func (j *Journal) fail(err error) {
 	if !j.failed && j.notify.Failed != nil {
 		j.notify.Failed(err)
@@ -167,37 +189,35 @@ func (j *Journal) lock() error {
 }
 
 // room makes room for size bytes, by rotation where that is needed, and returns
-// the file's size. The file is locked before and after.
-func (j *Journal) room(size int64) (int64, error) {
-	var st unix.Stat_t
+// how the file is then. The file is locked before and after.
+func (j *Journal) room(size int64) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(j.fd, &st); err != nil {
-		return 0, err
+		return st, err
 	}
 	if st.Size == 0 || st.Size+size <= j.limit {
-		return st.Size, nil
+		return st, nil
 	}
-	if err := j.rotate(st.Ino); err != nil {
+	if err := j.rotate(st); err != nil {
 		// The journal grows, which is better than to lose events.
 		j.fail(fmt.Errorf("it cannot be rotated: %w", err))
-		return st.Size, nil
+		return st, nil
 	}
 	if err := j.lock(); err != nil {
-		return 0, err
+		return st, err
 	}
-	err := unix.Fstat(j.fd, &st)
-	return st.Size, err
+	return st, unix.Fstat(j.fd, &st)
 }
 
-// rotate makes the locked file, with the given inode number, the old one. The
+// rotate makes the locked file, which is as st says, the old one. The
 // count is written first and names the file for which it holds, so that a reader
 // who finds both in between can tell.
-func (j *Journal) rotate(inode uint64) error {
-	events, err := countLines(j.path(OldName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (j *Journal) rotate(st unix.Stat_t) error {
+	events, err := j.linesOf(j.path(OldName))
+	if err != nil {
 		return err
 	}
 	before, _, _ := readCount(j.dir)
-	text := strconv.FormatInt(before+int64(events), 10) + " " + strconv.FormatUint(inode, 10) + "\n"
+	text := strconv.FormatInt(before+int64(events), 10) + " " + strconv.FormatUint(st.Ino, 10) + "\n"
 	fresh := j.path(CountName + ".new")
 	if err := os.WriteFile(fresh, []byte(text), 0o600); err == nil {
 		os.Rename(fresh, j.path(CountName))
@@ -207,6 +227,10 @@ func (j *Journal) rotate(inode uint64) error {
 	}
 	if err := os.Rename(j.path(Name), j.path(OldName)); err != nil {
 		return err
+	}
+	j.old = counted{lines: -1}
+	if j.current.inode == st.Ino && j.current.size == st.Size {
+		j.old = j.current
 	}
 	if events > 0 && j.notify.Dropped != nil {
 		j.notify.Dropped(events)
@@ -243,17 +267,6 @@ func countLines(path string) (lines int, err error) {
 	}
 }
 
-func writeAll(fd int, p []byte) error {
-	for len(p) > 0 {
-		n, err := again(func() (int, error) { return unix.Write(fd, p) })
-		if err != nil {
-			return err
-		}
-		p = p[n:]
-	}
-	return nil
-}
-
 // again repeats a call that a signal interrupted.
 func again(call func() (int, error)) (n int, err error) {
 	for {
@@ -261,54 +274,4 @@ func again(call func() (int, error)) (n int, err error) {
 			return n, err
 		}
 	}
-}
-
-// AppendEvents appends those of several lines that are events. The last newline
-// may be missing.
-func (j *Journal) AppendEvents(lines []byte) {
-	if j == nil {
-		return
-	}
-	// Neighbours go together: most often all lines are events, or none.
-	var scattered []byte
-	run := 0
-	for start := 0; start < len(lines); {
-		end := len(lines)
-		if i := bytes.IndexByte(lines[start:], '\n'); i >= 0 {
-			end = start + i + 1
-		}
-		if line := lines[start:end]; !MayBeEvent(line) || !named(line) || !event.IsEvent(line) {
-			scattered = append(scattered, lines[run:start]...)
-			run = end
-		}
-		start = end
-	}
-	last := lines[run:]
-	if len(scattered) == 0 && bytes.HasSuffix(last, newline) {
-		j.Append(last)
-		return
-	}
-	scattered = append(scattered, last...)
-	if len(scattered) > 0 && scattered[len(scattered)-1] != '\n' {
-		scattered = append(scattered, '\n')
-	}
-	j.Append(scattered)
-}
-
-// named tells whether a line has an event's member in it, perhaps written with
-// escapes: it spares other JSON lines the whole check.
-func named(line []byte) bool {
-	return bytes.Contains(line, eventType) || bytes.IndexByte(line, '\\') >= 0
-}
-
-var eventType = []byte("event_type")
-
-// MayBeEvent tells whether the beginning of a line could be an event's.
-func MayBeEvent(text []byte) bool {
-	for _, c := range text {
-		if c != ' ' && c != '\t' && c != '\r' {
-			return c == '{'
-		}
-	}
-	return false
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"agent-init/internal/journal"
 	"agent-init/internal/secret"
 )
 
@@ -47,7 +46,8 @@ func BenchmarkThroughput(b *testing.B) {
 				o := NewOutput(int(out.Fd()))
 				o.SetMasker(c.masker)
 				if c.journal {
-					o.SetJournal(journal.Open(b.TempDir(), journal.Notify{Failed: func(err error) { b.Error(err) }}))
+					dir := b.TempDir()
+					o.SetEvents(Events{Sinks: []Sink{journalSink(b, dir)}, Stderr: true, Dir: dir})
 				}
 				o.Copy(in)
 				if !o.Drain(time.Now().Add(time.Minute)) || o.Lost() > 0 {

@@ -8,19 +8,40 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"agent-init/internal/journal"
 	"agent-init/internal/secret"
+	"agent-init/internal/sink"
 )
 
 // keepJournal gives the rig a journal that must not fail.
 func (g *rig) keepJournal() (dir string) {
 	dir = g.t.TempDir()
-	g.SetJournal(journal.Open(dir, journal.Notify{Failed: func(err error) { g.t.Errorf("journal failed: %v", err) }}))
+	g.SetEvents(Events{Sinks: []Sink{journalSink(g.t, dir)}, Stderr: true, Dir: dir})
+	return dir
+}
+
+// journalSink is a journal that must not fail.
+func journalSink(t testing.TB, dir string) Sink {
+	j := journal.Open(dir, journal.Notify{Failed: func(err error) { t.Errorf("journal failed: %v", err) }})
+	if err := j.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return Sink{"journal", sink.New(j, sink.Options{Dir: dir, Failed: func(err error) { t.Errorf("journal failed: %v", err) }})}
+}
+
+// collect gives the rig a journal and nobody who wants its events on stderr.
+func (g *rig) collect() (dir string) {
+	dir = g.keepJournal()
+	e := *g.events.Load()
+	e.Stderr = false
+	g.SetEvents(e)
 	return dir
 }
 
@@ -48,13 +69,12 @@ func TestE5EventsGoToTheJournalAsTheyAreShown(t *testing.T) {
 	write(t, w, "{\"event_type\":\"no\"}\n{\"event_type\":\"b\"}")
 	w.Close()
 	g.expect("{\"event_type\":\"no\"}\n{\"event_type\":\"b\"}")
-	g.Event([]byte("{\"event_type\":\"own\",\"key\":\"geheim-geheim\"}\n"), true)
-	g.Event([]byte("{\"event_type\":\"hidden\"}\n"), false)
+	g.Event([]byte("{\"event_type\":\"own\",\"key\":\"geheim-geheim\"}\n"))
 	g.drain()
 	g.expect("\n{\"event_type\":\"own\",\"key\":\"***\"}\n")
 	g.nothing()
 	want := "{\"event_type\": \"a\", \"key\": \"***\", \"n\": NaN}\r\n  {\"event_type\":\"\xff\"}\n"
-	own := "{\"event_type\":\"own\",\"key\":\"***\"}\n{\"event_type\":\"hidden\"}\n"
+	own := "{\"event_type\":\"own\",\"key\":\"***\"}\n"
 	last := "{\"event_type\":\"b\"}\n"
 	if got := journaled(t, dir); got != want+last+own && got != want+own+last {
 		t.Errorf("got  %q\nwant %q", got, want+last+own)
@@ -197,17 +217,21 @@ func (c *counter) take(t *testing.T, line []byte) {
 
 func TestE5JournalThatFailsStopsNothing(t *testing.T) {
 	g := newRig(t)
-	var failures int
-	j := journal.Open(filepath.Join(t.TempDir(), "none"), journal.Notify{Failed: func(error) { failures++ }})
-	g.SetJournal(j)
+	var failures atomic.Int32
+	j := journal.Open(filepath.Join(t.TempDir(), "none"), journal.Notify{})
+	dir := t.TempDir()
+	g.SetEvents(Events{Sinks: []Sink{{"journal", sink.New(j, sink.Options{Dir: dir, Failed: func(error) { failures.Add(1) }})}}, Stderr: true, Dir: dir})
 	w := g.agent()
 	long := `{"event_type":"` + strings.Repeat("x", 2<<20) + "\"}\n"
 	write(t, w, "{\"event_type\":\"a\"}\nx\n{\"event_type\":\"b\"}\n")
 	g.expect("{\"event_type\":\"a\"}\nx\n{\"event_type\":\"b\"}\n")
 	go func() { io.WriteString(w, long); w.Close() }()
 	g.expect(long)
-	g.drain()
-	if failures != 1 || j.Lost() != 3 {
-		t.Errorf("%d failures reported, %d lost", failures, j.Lost())
+	if g.Drain(time.Now().Add(200 * time.Millisecond)) {
+		t.Error("drained")
+	}
+	want := []Loss{{"journal", 3}}
+	if got := g.Losses(); failures.Load() != 1 || !slices.Equal(got, want) {
+		t.Errorf("%d failures reported, %v lost", failures.Load(), got)
 	}
 }

@@ -226,7 +226,7 @@ func TestE4DrainIsBoundedWhenNobodyReads(t *testing.T) {
 func TestOwnLinesAreBoundedAndNeverWait(t *testing.T) {
 	g := newRig(t)
 	line := strings.Repeat("o", 1023) + "\n"
-	const lines = 4096
+	const lines = 16384
 	for range lines {
 		write(t, g, line)
 	}

@@ -14,14 +14,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agent-init/internal/journal"
 	"agent-init/internal/secret"
+	"agent-init/internal/sink"
 )
 
 const (
 	// openQuiet is how long an open line may stand still while others wait.
 	openQuiet = time.Second
-	// ownLimit bounds agent-init's own lines in bytes while nobody reads them.
+	// ownLimit bounds agent-init's own lines in bytes that are not queued yet.
 	ownLimit = 1 << 20
 	// lastWrites is how long after a Drain's deadline writing may go on.
 	lastWrites = 100 * time.Millisecond
@@ -30,19 +30,24 @@ const (
 // Output owns a descriptor to which lines are written. All its methods are safe
 // for concurrent use.
 type Output struct {
-	dest    *descriptor
-	masker  atomic.Pointer[secret.Masker]
-	journal atomic.Pointer[journal.Journal]
-	lost    atomic.Int64
+	dest *descriptor
+	// queue is what dest has not taken at once.
+	queue  *sink.Sink
+	masker atomic.Pointer[secret.Masker]
+	events atomic.Pointer[Events]
+	// hurried says that what finds no place is to be given up.
+	hurried atomic.Bool
 
 	// line guards where on the descriptor's current line we are; it is held
 	// while writing.
 	line sync.Mutex
 	// ended is signalled when open or its quiet changes.
 	ended *sync.Cond
-	// open is who wrote the beginning of a line and not yet its end.
-	open  *stream
+	// open is who wrote the beginning of a line and not yet its end; stuck says
+	// that its rest waits for room.
+	open  *collector
 	since time.Time
+	stuck bool
 	// fresh says that the next byte begins a line.
 	fresh bool
 
@@ -62,6 +67,7 @@ type Output struct {
 // not close fd.
 func NewOutput(fd int) *Output {
 	o := &Output{dest: newDescriptor(fd), fresh: true, streams: map[source]struct{}{}}
+	o.queue = sink.New(o.dest, sink.Options{GiveUp: true, Count: countEvents, Torn: o.dest.tear})
 	o.ended = sync.NewCond(&o.line)
 	return o
 }
@@ -69,14 +75,13 @@ func NewOutput(fd int) *Output {
 // SetMasker sets what is masked from now on.
 func (o *Output) SetMasker(m *secret.Masker) { o.masker.Store(m) }
 
-// SetJournal makes lines that are events go to a journal too from now on, before
-// they are written.
-func (o *Output) SetJournal(j *journal.Journal) { o.journal.Store(j) }
-
 // Lost is how many bytes were not written: the reader was gone, the disk full, a
 // Drain out of time, or own lines piled up with nobody reading them. It counts
 // text as it is written, that is masked.
-func (o *Output) Lost() int64 { return o.lost.Load() }
+func (o *Output) Lost() int64 {
+	size, _ := o.queue.Lost()
+	return size
+}
 
 // Write takes whole lines of agent-init's own and never waits for the
 // descriptor: they are written as soon as it accepts them. Drain waits for
@@ -88,7 +93,7 @@ func (o *Output) Write(p []byte) (n int, err error) {
 	o.work.Lock()
 	defer o.work.Unlock()
 	if len(o.own) > 0 && len(o.own)+len(p) > ownLimit {
-		o.lost.Add(int64(len(p)))
+		o.queue.Lose(p, 0)
 		return len(p), nil
 	}
 	o.own = o.masker.Load().Mask(o.own, p)
@@ -100,15 +105,6 @@ func (o *Output) Write(p []byte) (n int, err error) {
 		go o.flush()
 	}
 	return len(p), nil
-}
-
-// Event takes an event line of agent-init's own, with its newline: the journal
-// gets it, and if shown is set it is written as Write does.
-func (o *Output) Event(line []byte, shown bool) {
-	o.journal.Load().Append(o.masker.Load().Mask(nil, line))
-	if shown {
-		o.Write(line)
-	}
 }
 
 // flush writes own lines until there are none.
@@ -124,7 +120,7 @@ func (o *Output) flush() {
 		}
 		lines, o.own = o.own, lines[:0]
 		o.work.Unlock()
-		o.emit(nil, lines)
+		o.emit(nil, lines, 0)
 	}
 }
 
@@ -132,7 +128,7 @@ func (o *Output) flush() {
 // that closes r. r is the read end of a pipe in non-blocking mode, as os.Pipe
 // makes it, so that waiting for it takes no thread.
 func (o *Output) Copy(r *os.File) {
-	s := &stream{out: o, in: r}
+	s := &stream{collector: collector{out: o, shows: true}, in: r}
 	o.begin(s, s.run)
 }
 
@@ -172,28 +168,44 @@ func (o *Output) checkIdle() {
 	}
 }
 
-// Drain waits until every stream has ended and every line is written. At the
-// deadline it stops reading (a process may hold a pipe open for ever) and
-// writes what it has; that takes at most two tenths of a second more. The result
-// tells whether every stream ended by itself and nothing is left to be written;
-// what was given up, and what a stopped stream leaves unread, Lost counts. The
-// Output can be used, and drained, again.
+// Drain waits until every stream has ended and everything is delivered. At the
+// deadline (a tenth of a second from now, if it is earlier) it stops reading (a
+// process may hold a pipe open for ever) and delivers what it has; that takes at
+// most three tenths of a second more. The result tells whether every stream
+// ended by itself and nothing is left to be delivered; what was given up is
+// counted as lost. The Output can be used, and drained, again.
 func (o *Output) Drain(deadline time.Time) bool {
-	o.dest.setDeadline(deadline.Add(lastWrites))
-	defer o.dest.setDeadline(time.Time{})
-	if o.wait(time.Until(deadline)) {
-		return true
+	if soon := time.Now().Add(lastWrites); deadline.Before(soon) {
+		deadline = soon
 	}
-	o.work.Lock()
-	cut := len(o.streams) > 0
-	for s := range o.streams {
-		s.stop()
+	sinks := append(o.events.Load().sinks(), o.queue)
+	whole := o.wait(time.Until(deadline))
+	if !whole {
+		o.hurried.Store(true)
+		defer o.hurried.Store(false)
+		for _, s := range sinks {
+			s.Hurry()
+		}
+		o.work.Lock()
+		for s := range o.streams {
+			s.stop()
+		}
+		o.work.Unlock()
+		deadline = deadline.Add(lastWrites)
+		o.wait(time.Until(deadline))
 	}
-	o.work.Unlock()
-	return o.wait(time.Until(deadline.Add(2*lastWrites))) && !cut
+	for _, s := range sinks {
+		s.Await(deadline)
+	}
+	for _, s := range sinks {
+		if !s.Stop(deadline) {
+			whole = false
+		}
+	}
+	return whole
 }
 
-// wait waits until nothing is left to do, at most for limit.
+// wait waits until nothing is left to be read or queued, at most for limit.
 func (o *Output) wait(limit time.Duration) bool {
 	o.work.Lock()
 	if len(o.streams) == 0 && !o.flushing {
@@ -213,60 +225,4 @@ func (o *Output) wait(limit time.Duration) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// emit writes text of s (nil for agent-init itself): lines, of which the first
-// may continue the open line of s and the last be left open.
-func (o *Output) emit(s *stream, text []byte) {
-	o.line.Lock()
-	defer o.line.Unlock()
-	o.acquire(s)
-	if o.open == nil && !o.fresh {
-		o.put([]byte("\n"))
-	}
-	o.lost.Add(int64(len(text) - o.put(text)))
-	if text[len(text)-1] == '\n' {
-		o.open = nil
-		o.ended.Broadcast()
-		return
-	}
-	o.open, o.since = s, time.Now()
-}
-
-// acquire waits until s may write: no line is open, or its own is, or one that
-// has been quiet for too long.
-func (o *Output) acquire(s *stream) {
-	for o.open != nil && o.open != s {
-		left := openQuiet - time.Since(o.since)
-		if left <= 0 {
-			o.open = nil
-			return
-		}
-		timer := time.AfterFunc(left, func() {
-			o.line.Lock()
-			defer o.line.Unlock()
-			o.ended.Broadcast()
-		})
-		o.ended.Wait()
-		timer.Stop()
-	}
-}
-
-// release ends the open line of s, which has no newline and gets none.
-func (o *Output) release(s *stream) {
-	o.line.Lock()
-	defer o.line.Unlock()
-	if o.open == s {
-		o.open = nil
-		o.ended.Broadcast()
-	}
-}
-
-// put writes text and returns how much of it was written.
-func (o *Output) put(text []byte) int {
-	n, _ := o.dest.write(text) // Whatever the error, what is missing is lost.
-	if n > 0 {
-		o.fresh = text[n-1] == '\n'
-	}
-	return n
 }

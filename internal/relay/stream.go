@@ -6,10 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"agent-init/internal/secret"
 )
 
 const (
@@ -24,17 +20,8 @@ const (
 
 // stream copies one pipe's lines to an Output.
 type stream struct {
-	out *Output
-	in  *os.File
-	// buf[:text] is masked and waits for the end of its line; buf[text:end] is
-	// what the masker holds back.
-	buf       []byte
-	text, end int
-	mask      secret.Stream
-	// begun says that the beginning of the current line is out already.
-	begun bool
-	// journal gets the events among the lines.
-	journal toJournal
+	collector
+	in *os.File
 	// due is when the line's beginning is to be shown; zero if it is not.
 	due time.Time
 	// timer is when reading is interrupted; zero if it is not. It may be earlier
@@ -47,13 +34,19 @@ type stream struct {
 func (s *stream) run() {
 	defer s.in.Close()
 	for {
-		s.makeRoom()
-		n, err := s.in.Read(s.buf[s.end:])
+		n, err := s.in.Read(s.room())
 		if n > 0 {
+			s.passed = false
 			s.take(n, false)
+			if s.passed {
+				s.due = time.Time{}
+			}
 		} else if errors.Is(err, os.ErrDeadlineExceeded) && !s.stopping.Load() {
 			s.elapsed()
 		} else if err != nil {
+			if s.stopping.Load() {
+				unread(s.in, func() []byte { return s.room() }, func(n int) { s.take(n, false) })
+			}
 			s.finish()
 			return
 		}
@@ -61,70 +54,18 @@ func (s *stream) run() {
 	}
 }
 
-// stop makes run end soon; what it has is still written.
+// stop makes run end soon, with what is in the pipe.
 func (s *stream) stop() {
 	s.stopping.Store(true)
 	s.in.SetReadDeadline(time.Unix(1, 0))
-}
-
-// makeRoom makes buf hold another chunk, and not much more than it needs.
-func (s *stream) makeRoom() {
-	if len(s.buf)-s.end >= chunk && (len(s.buf) <= 4*chunk || s.end >= chunk) {
-		return
-	}
-	size := 2 * chunk
-	for size-s.end < chunk {
-		size *= 2
-	}
-	if size != len(s.buf) {
-		grown := make([]byte, size)
-		copy(grown, s.buf[:s.end])
-		s.buf = grown
-	}
-}
-
-// take masks n bytes that were read and passes on what may be passed on.
-func (s *stream) take(n int, last bool) {
-	seen := s.text
-	raw := s.buf[s.text : s.end+n]
-	masked, held := s.mask.Mask(raw[:0], s.out.masker.Load(), raw, last)
-	s.text += len(masked)
-	s.end = s.text + copy(s.buf[s.text:], raw[len(raw)-held:])
-	if nl := bytes.LastIndexByte(s.buf[seen:s.text], '\n'); nl >= 0 {
-		s.pass(seen + nl + 1)
-		s.begun = false
-	}
-	if s.begun || s.text >= maxHeld {
-		s.show()
-	}
-}
-
-// show passes on the beginning of a line that is not complete.
-func (s *stream) show() {
-	s.due = time.Time{}
-	if s.text > 0 {
-		s.pass(s.text)
-		s.begun = true
-	}
-}
-
-// pass writes the first n bytes of buf and forgets them.
-func (s *stream) pass(n int) {
-	if j := s.out.journal.Load(); j != nil {
-		s.journal.take(j, s.buf[:n], s.begun)
-	}
-	s.out.emit(s, s.buf[:n])
-	copy(s.buf, s.buf[n:s.end])
-	s.text -= n
-	s.end -= n
-	s.due = time.Time{}
 }
 
 // elapsed shows the beginning of a line whose time has come.
 func (s *stream) elapsed() {
 	s.timer = time.Time{}
 	if !s.due.IsZero() && !time.Now().Before(s.due) {
-		s.show()
+		s.due = time.Time{}
+		s.passBeginning()
 	}
 	if s.due.IsZero() {
 		s.setTimer(time.Time{})
@@ -156,26 +97,4 @@ func (s *stream) setTimer(t time.Time) {
 func (s *stream) isPrompt() bool {
 	text := bytes.TrimLeft(s.buf[:s.text], " \t\r")
 	return len(text) > 0 && text[0] != '{'
-}
-
-// finish passes on what is left when nothing follows, or nothing that is read.
-func (s *stream) finish() {
-	s.countUnread()
-	s.take(0, true)
-	s.show()
-	s.journal.end()
-	s.out.release(s)
-}
-
-// countUnread counts as lost what a stop leaves in the pipe.
-func (s *stream) countUnread() {
-	conn, err := s.in.SyscallConn()
-	if err != nil || !s.stopping.Load() {
-		return
-	}
-	conn.Control(func(fd uintptr) {
-		if n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
-			s.out.lost.Add(int64(n))
-		}
-	})
 }

@@ -45,27 +45,29 @@ func (t *tap) run() {
 			break
 		}
 	}
-	t.rest(buf)
+	if t.stopping.Load() {
+		unread(t.in, func() []byte { return buf }, func(n int) {
+			t.events.add(buf[:n])
+			t.to.write(buf[:n])
+		})
+	}
 	t.events.finish()
 }
 
-// rest takes what a stop has left in the pipe, without waiting.
-func (t *tap) rest(buf []byte) {
-	conn, err := t.in.SyscallConn()
-	if err != nil || !t.stopping.Load() {
-		return
-	}
-	conn.Control(func(fd uintptr) {
-		left, _ := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+// unread takes what is in a pipe, and does not wait for more. room returns where
+// to put it.
+func unread(pipe *os.File, room func() []byte, take func(n int)) {
+	onDescriptor(pipe, func(fd int) (int, error) {
+		left, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
 		for left > 0 {
-			n, err := again(func() (int, error) { return unix.Read(int(fd), buf) })
+			n, err := again(func() (int, error) { return unix.Read(fd, room()) })
 			if n <= 0 || err != nil {
-				return
+				return 0, err
 			}
 			left -= n
-			t.events.add(buf[:n])
-			t.to.write(buf[:n])
+			take(n)
 		}
+		return 0, nil
 	})
 }
 
@@ -127,7 +129,7 @@ func (c *copyTo) write(p []byte) {
 
 func (c *copyTo) stop() {
 	if c.file != nil {
-		c.file.SetWriteDeadline(time.Now().Add(lastWrites))
+		c.file.SetWriteDeadline(time.Now().Add(lastWrites / 4))
 	}
 }
 

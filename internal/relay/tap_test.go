@@ -69,7 +69,7 @@ func TestE3TapCopiesBytesAndCollectsEvents(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			g := newRig(t)
 			g.SetMasker(secret.NewMasker([]string{"geheim-geheim"}))
-			dir := g.keepJournal()
+			dir := g.collect()
 			dest, reader := make(t)
 			defer reader.Close()
 			r, w := pipe(t)
@@ -140,7 +140,7 @@ func TestE3TapDoesNotWaitForALineEnd(t *testing.T) {
 func TestE3TapWhoseReaderIsGoneCollectsOn(t *testing.T) {
 	for _, kind := range []string{"socket", "pipe"} {
 		g := newRig(t)
-		dir := g.keepJournal()
+		dir := g.collect()
 		dest, reader := stderrKinds[kind](t)
 		r, w := pipe(t)
 		g.Tap(r, dest)
@@ -161,7 +161,7 @@ func TestE3TapWhoseReaderIsGoneCollectsOn(t *testing.T) {
 // read: what was written is collected, in bounded time, without a thread each.
 func TestE4DrainEndsTaps(t *testing.T) {
 	g := newRig(t)
-	dir := g.keepJournal()
+	dir := g.collect()
 	before := threads(t)
 	event := "{\"event_type\":\"e\",\"text\":\"" + strings.Repeat("x", 1000) + "\"}\n"
 	const times = 16
@@ -233,7 +233,7 @@ func TestE3FollowCollectsWhatIsAppended(t *testing.T) {
 		}
 		g := newRig(t)
 		g.SetMasker(secret.NewMasker([]string{"geheim-geheim"}))
-		journal := g.keepJournal()
+		journal := g.collect()
 		text, events := nasty()
 		_, sh, in := followed(t, g, dir, "cat")
 		for rest := text; rest != ""; {
@@ -267,7 +267,7 @@ func tempIn(t *testing.T, dir string) string {
 // and the events be there long before the end.
 func TestE3FollowOutlivesTheShell(t *testing.T) {
 	g := newRig(t)
-	dir := g.keepJournal()
+	dir := g.collect()
 	more, hold := filepath.Join(t.TempDir(), "more"), filepath.Join(t.TempDir(), "hold")
 	if err := errors.Join(unix.Mkfifo(more, 0o600), unix.Mkfifo(hold, 0o600)); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestE3FollowOutlivesTheShell(t *testing.T) {
 		t.Error("drained although a child has the file")
 	}
 	g = newRig(t)
-	dir = g.keepJournal()
+	dir = g.collect()
 	_, sh, _ = followed(t, g, t.TempDir(), fmt.Sprintf(`echo '{"event_type":"shell"}'; { read x < %s; echo '{"event_type":"child"}'; printf '{"event_type":"last"}'; } & disown; exit 0`, more))
 	sh.Process.Wait()
 	if err := os.WriteFile(more, []byte("\n"), 0); err != nil {
