@@ -5,6 +5,7 @@ package sink
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -45,6 +46,9 @@ type Target interface {
 type Options struct {
 	// Dir is the directory for what does not fit in memory; "" is for none.
 	Dir string
+	// Memory and Disk are the bounds in bytes of what is queued there; 0 stands for
+	// MaxMemory and MaxDisk.
+	Memory, Disk int64
 	// Drop has text that does not fit dropped instead of making writers wait.
 	Drop bool
 	// GiveUp has what cannot be written dropped at once instead of tried again.
@@ -69,8 +73,6 @@ type Sink struct {
 	changed *sync.Cond
 	opts    Options
 	queue   queue
-	// maxMemory and maxDisk are the bounds.
-	maxMemory, maxDisk int64
 	// running says that the goroutine is there.
 	running bool
 	// failing says that the target does not take text, so that nobody waits for
@@ -91,7 +93,8 @@ type Sink struct {
 
 // New returns a sink for a target.
 func New(target Target, o Options) *Sink {
-	s := &Sink{target: target, opts: o, maxMemory: MaxMemory, maxDisk: MaxDisk}
+	s := &Sink{target: target, opts: o}
+	s.opts.Memory, s.opts.Disk = cmp.Or(o.Memory, MaxMemory), cmp.Or(o.Disk, MaxDisk)
 	if s.opts.Count == nil {
 		s.opts.Count = CountLines
 	}
@@ -202,7 +205,7 @@ func (s *Sink) Append(text []byte) {
 func (s *Sink) HasMemory() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.memory < s.maxMemory
+	return s.queue.memory < s.opts.Memory
 }
 
 // AwaitRoom waits until TryPut may have another chance, and tells whether
@@ -239,7 +242,7 @@ func (s *Sink) put(text []byte, events int64, room Room) bool {
 	if s.abandoned {
 		return false
 	}
-	limit := s.maxMemory
+	limit := s.opts.Memory
 	if room == Own {
 		limit += maxOwn
 	}
@@ -248,7 +251,7 @@ func (s *Sink) put(text []byte, events int64, room Room) bool {
 	switch {
 	case s.queue.memory < limit && !onDisk:
 		s.queue.addMemory(text)
-	case room == Disk && s.opts.Dir != "" && s.queue.disk < s.maxDisk && s.queue.addDisk(s.opts.Dir, text, events) == nil:
+	case room == Disk && s.opts.Dir != "" && s.queue.disk < s.opts.Disk && s.queue.addDisk(s.opts.Dir, text, events) == nil:
 	case s.queue.memory < limit:
 		s.queue.addMemory(text)
 	default:
@@ -263,7 +266,7 @@ func (s *Sink) put(text []byte, events int64, room Room) bool {
 func (s *Sink) PutLine(l *Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.abandoned || s.queue.disk >= s.maxDisk {
+	for s.abandoned || s.queue.disk >= s.opts.Disk {
 		if s.gaveUp() {
 			s.lose(l.file.size, 1)
 			return
@@ -279,7 +282,7 @@ func (s *Sink) PutLine(l *Line) {
 func (s *Sink) TryPutPart(l *Line, before, after bool, events int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.abandoned || s.queue.disk >= s.maxDisk {
+	if s.abandoned || s.queue.disk >= s.opts.Disk {
 		return false
 	}
 	if before {
