@@ -70,6 +70,24 @@ func TestE3SettingsThatHideEventsAreReported(t *testing.T) {
 	}
 }
 
+// A hook of a settings file's. The CLI gets what it wrote, everybody else without
+// the secret.
+func TestE3B1SecretInAnEvent(t *testing.T) {
+	parallel(t)
+	const secret = "kept-3f9a81c27d55"
+	m := startModel(t, "")
+	w := start(t, []string{"claude", "-p", "--output-format=stream-json", "--verbose", "--", "go"}, m.talk(), env("STOCK_TOKEN="+secret),
+		bind(t, "testdata/settings/leak.json", "/workspace/.claude/settings.json"))
+	r := w.wait()
+	wantCode(t, r, 0)
+	wantIn(t, r.stdout, `\"value\": \"`+secret+`\"}\n`)
+	for where, text := range map[string]string{"stderr": r.stderr, "journal": w.journal()} {
+		if n := strings.Count(text, `{"event_type": "leak", "value": "`); n != 1 || strings.Contains(text, secret) {
+			t.Errorf("%s has the event %d times, or the secret:\n%s", where, n, text)
+		}
+	}
+}
+
 // Without a directory for the tap all else works, and boot says so.
 func TestE3NowhereToWrite(t *testing.T) {
 	parallel(t)
