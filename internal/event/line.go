@@ -38,7 +38,7 @@ type scanner struct {
 }
 
 func blanks(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r') {
+	for i < len(data) && data[i] <= ' ' && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r') {
 		i++
 	}
 	return i
@@ -59,7 +59,13 @@ func (s *scanner) object(i, depth int) (end int, ok bool) {
 			return i, false
 		}
 		valueStart := blanks(s.data, i+1)
-		if i, ok = s.value(valueStart, depth+1); !ok {
+		// Most values are strings.
+		if s.at(valueStart) == '"' {
+			i, ok = s.str(valueStart)
+		} else {
+			i, ok = s.value(valueStart, depth+1)
+		}
+		if !ok {
 			return i, false
 		}
 		if named {
@@ -171,12 +177,40 @@ func (s *scanner) digits(i int) (end int, ok bool) {
 	return i, i > start
 }
 
+// str tests eight bytes at once for what does not stand for itself in a string,
+// quotes, backslashes and control characters: in spot, the lowest bit set is the
+// top bit of the first such byte (bits above it may be wrong).
 func (s *scanner) str(i int) (end int, ok bool) {
-	if s.at(i) != '"' {
+	const (
+		ones  = 0x0101010101010101
+		tops  = 0x8080808080808080
+		quote = ones * '"'
+		slash = ones * '\\'
+		space = ones * ' '
+	)
+	data := s.data
+	if i >= len(data) || data[i] != '"' {
 		return i, false
 	}
-	for i = s.plain(i + 1); ; i = s.plain(i) {
-		switch s.at(i) {
+	for i++; ; {
+		if i+8 <= len(data) {
+			w := binary.LittleEndian.Uint64(data[i:])
+			q, b := w^quote, w^slash
+			spot := ((q-ones)&^q | (b-ones)&^b | (w-space)&^w) & tops
+			if spot == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(spot) / 8
+		} else {
+			for i < len(data) && data[i] != '"' && data[i] != '\\' && data[i] >= ' ' {
+				i++
+			}
+			if i == len(data) {
+				return i, false
+			}
+		}
+		switch data[i] {
 		case '"':
 			return i + 1, true
 		case '\\':
@@ -187,32 +221,6 @@ func (s *scanner) str(i int) (end int, ok bool) {
 			return i, false
 		}
 	}
-}
-
-// plain skips what stands for itself in a string: all but quotes, backslashes
-// and control characters. It tests eight bytes at once: in spot, the lowest bit
-// set is the top bit of the first byte that ends the run (bits above it may be
-// wrong).
-func (s *scanner) plain(i int) int {
-	const (
-		ones  = 0x0101010101010101
-		tops  = 0x8080808080808080
-		quote = ones * '"'
-		slash = ones * '\\'
-		space = ones * ' '
-	)
-	for ; i+8 <= len(s.data); i += 8 {
-		w := binary.LittleEndian.Uint64(s.data[i:])
-		q, b := w^quote, w^slash
-		spot := ((q-ones)&^q | (b-ones)&^b | (w-space)&^w) & tops
-		if spot != 0 {
-			return i + bits.TrailingZeros64(spot)/8
-		}
-	}
-	for i < len(s.data) && s.data[i] != '"' && s.data[i] != '\\' && s.data[i] >= ' ' {
-		i++
-	}
-	return i
 }
 
 func (s *scanner) escape(i int) (end int, ok bool) {
@@ -237,10 +245,10 @@ const eventType = "event_type"
 // isEventType tells whether a quoted name reads event_type.
 func isEventType(quoted []byte) bool {
 	inner := quoted[1 : len(quoted)-1]
-	if string(inner) == eventType {
-		return true
-	}
 	// Escapes make a name longer; none of this name's is longer than six bytes a letter.
+	if len(inner) <= len(eventType) {
+		return string(inner) == eventType
+	}
 	if len(inner) > 6*len(eventType) || bytes.IndexByte(inner, '\\') < 0 || !utf8.Valid(inner) {
 		return false
 	}

@@ -10,9 +10,6 @@ const (
 	// blockSize is how many bytes of text are kept together in memory, and
 	// delivered at once.
 	blockSize = 256 << 10
-	// keptSize is the size of a block from which on it is not kept while there is
-	// nothing to deliver.
-	keptSize = 64 << 10
 	// fileSize is the size in bytes from which on a spool file is not appended to:
 	// one whose text has been delivered is given back as a whole.
 	fileSize = 16 << 20
@@ -168,7 +165,7 @@ func (q *queue) pop() {
 	q.items[0] = item{}
 	q.items = q.items[1:]
 	if front.file == nil {
-		if cap(front.buf) <= keptSize || len(q.items) > 0 {
+		if cap(front.buf) <= 2*blockSize {
 			q.spare = front.buf[:0]
 		}
 		return
