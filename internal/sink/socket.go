@@ -66,6 +66,8 @@ func (s *Socket) Write(lines []byte) (n int, err error) {
 	s.count(lines[:whole])
 	if err != nil {
 		s.disconnect(err)
+	} else {
+		s.forgetRead()
 	}
 	return whole, err
 }
@@ -113,8 +115,7 @@ func (s *Socket) wasReset() bool {
 
 // count notes what was sent, as long as it may be unread.
 func (s *Socket) count(lines []byte) {
-	if n, err := s.onConn(func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCOUTQ) }); err == nil && n == 0 {
-		s.sent = s.sent[:0]
+	if len(lines) == 0 {
 		return
 	}
 	s.sent = append(s.sent, sentBatch{int64(len(lines)), CountLines(lines)})
@@ -125,6 +126,13 @@ func (s *Socket) count(lines []byte) {
 			return
 		}
 		later += s.sent[i].size
+	}
+}
+
+// forgetRead forgets what was sent if all of it has been read.
+func (s *Socket) forgetRead() {
+	if n, err := s.onConn(func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCOUTQ) }); err == nil && n == 0 {
+		s.sent = s.sent[:0]
 	}
 }
 
