@@ -96,7 +96,7 @@ func checkSinks(cfg *config.Config) (found problem.List) {
 			continue
 		}
 		if err := sink.CheckFile(s.Path); err != nil {
-			found.Add(problem.Problem{What: "cannot write events to AGENTIC_EVENTS=" + s.String(), File: s.Path, Why: textfile.Reason(err),
+			found.Add(problem.Problem{What: "cannot use AGENTIC_EVENTS", File: s.Path, Why: textfile.Reason(err),
 				Hint: "name a file in a directory that agent-init may write to"})
 		}
 	}

@@ -85,6 +85,9 @@ type Sink struct {
 	stopping, abandoned bool
 	// hurry says that nobody waits for room any more.
 	hurry bool
+	// hopeless says that the target had not taken all when it was given up, and
+	// has taken nothing since.
+	hopeless bool
 	// kick is closed to end a pause before the next attempt; nil in none.
 	kick chan struct{}
 
@@ -407,7 +410,7 @@ func (s *Sink) trouble(err error) {
 
 // recovered tells that the target takes text again.
 func (s *Sink) recovered() {
-	s.failing = false
+	s.failing, s.hopeless = false, s.hopeless && s.stopping
 	if !s.reported {
 		return
 	}
@@ -454,11 +457,15 @@ func (s *Sink) Hurry() {
 }
 
 // Await waits until everything has been delivered, at most until the deadline,
-// and tells whether it has.
+// and tells whether it has. It does not wait long again for a target that a Stop
+// had to give up.
 func (s *Sink) Await(deadline time.Time) bool {
-	s.target.SetDeadline(deadline.Add(lastWrites))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if soon := time.Now().Add(lastWrites); s.hopeless && soon.Before(deadline) {
+		deadline = soon
+	}
+	s.target.SetDeadline(deadline.Add(lastWrites))
 	s.retry()
 	return s.await(deadline)
 }
@@ -488,7 +495,7 @@ func (s *Sink) Stop(deadline time.Time) bool {
 	if !s.running {
 		return true
 	}
-	s.stopping = true
+	s.stopping, s.hopeless = true, true
 	s.retry()
 	s.changed.Broadcast()
 	if !s.await(deadline.Add(2 * lastWrites)) {
