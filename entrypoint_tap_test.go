@@ -295,3 +295,23 @@ func TestE3SameAsWithoutTheTap(t *testing.T) {
 		t.Errorf("the session took %v, and %v without agent-init", tapped.took, bare.took)
 	}
 }
+
+// A workspace is one user's. Another one who types the CLI's name, root too, is
+// told what it does not get.
+func TestP4AnotherUserIsToldWhatItMisses(t *testing.T) {
+	parallel(t)
+	w := start(t, []string{"sleep", "infinity"})
+	w.await(`"event_type":"agent_started"`)
+	for _, user := range []string{"0", "1234"} {
+		r := w.execAs(user, "claude", "--version")
+		wantCode(t, r, 0)
+		wantIn(t, r.stderr, "/run/agentic", "uid 1000", "docker exec -u 1000", "without plugins")
+		r = w.execAs(user, "agent-init", "exec", "true")
+		wantCode(t, r, 78)
+		wantIn(t, r.stderr, "/run/agentic", "uid 1000", "docker exec -u 1000")
+		r = w.execAs(user, "agent-init", "status")
+		wantCode(t, r, 1)
+		wantIn(t, r.stderr, "/run/agentic", "uid 1000")
+	}
+	wantCode(t, w.stop(), 143)
+}

@@ -313,7 +313,13 @@ func (s *watcher) Write(p []byte) (int, error) {
 // exec runs a command beside the agent, as docker exec does.
 func (w *workspace) exec(command ...string) result {
 	w.t.Helper()
-	made, err := w.ContainerExecCreate(w.ctx, w.id, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
+	return w.execAs("", command...)
+}
+
+// execAs does it as docker exec -u does.
+func (w *workspace) execAs(user string, command ...string) result {
+	w.t.Helper()
+	made, err := w.ContainerExecCreate(w.ctx, w.id, container.ExecOptions{User: user, Cmd: command, AttachStdout: true, AttachStderr: true})
 	w.must(err)
 	stream, err := w.ContainerExecAttach(w.ctx, made.ID, container.ExecAttachOptions{})
 	w.must(err)

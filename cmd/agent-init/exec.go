@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -20,8 +21,7 @@ func execCommand(args []string) int {
 		return code
 	}
 	if !awaitBoot(s.runtime) {
-		return s.refuse(problem.List{{What: "cannot join the workspace", File: s.runtime.Path, Why: "no agent-init runs here",
-			Hint: "start the container with agent-init as its ENTRYPOINT, or name its AGENTIC_RUNTIME_DIR"}})
+		return s.refuse(problem.List{noWorkspace(s.runtime)})
 	}
 	return s.join()
 }
@@ -47,6 +47,17 @@ func awaitBoot(dir rundir.Dir) bool {
 			return live
 		}
 	}
+}
+
+// noWorkspace says why there is none to join.
+func noWorkspace(dir rundir.Dir) problem.Problem {
+	p := problem.Problem{What: "cannot join the workspace", File: dir.Path, Why: "no agent-init runs here",
+		Hint: "start the container with agent-init as its ENTRYPOINT, or name its AGENTIC_RUNTIME_DIR"}
+	if other, uid, found := rundir.Foreign(); found && !dir.Explicit {
+		p.File, p.Why = other.Path, fmt.Sprintf("it is the workspace of uid %d, and this is uid %d", uid, os.Geteuid())
+		p.Hint = fmt.Sprintf("run the command as that user, as with docker exec -u %d", uid)
+	}
+	return p
 }
 
 // join runs the command as the agent of the live workspace runs.

@@ -27,14 +27,21 @@ func shim(argv []string) int {
 	if awaitBoot(dir) {
 		p, bad := joinWorkspace(dir, argv, env)
 		if bad != nil {
-			fmt.Fprintf(os.Stderr, "agent-init: %s; it starts without the workspace's plugins and MCP servers\n", bad.Error())
+			warnBare(*bad)
 		} else {
 			argv, env = p.Argv, p.Env
 		}
+	} else if _, _, found := rundir.Foreign(); found && !dir.Explicit {
+		warnBare(noWorkspace(dir))
 	}
 	err := tap.Become(cli.Path, argv, env)
 	fmt.Fprintf(os.Stderr, "agent-init: %v\n", err)
 	return supervise.StartErrorCode(err)
+}
+
+// warnBare says that the CLI gets nothing of the workspace, and why.
+func warnBare(p problem.Problem) {
+	fmt.Fprintf(os.Stderr, "agent-init: %s; %s starts without plugins, MCP servers and events of the workspace\n", p.Error(), tap.ShimName)
 }
 
 // joinWorkspace prepares the CLI as the agent of a live workspace.

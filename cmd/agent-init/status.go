@@ -78,6 +78,10 @@ func workspaceStatus(cfg *config.Config) (rundir.Dir, rundir.Status, *problem.Pr
 			Hint: "mount a tmpfs on " + rundir.Preferred}
 	}
 	st, live := dir.Status()
+	if other, uid, found := rundir.Foreign(); !live && found && !dir.Explicit {
+		return dir, st, &problem.Problem{What: "cannot tell the state of the workspace", File: other.Path, Why: fmt.Sprintf("it is uid %d's, and this is uid %d", uid, os.Geteuid()),
+			Hint: fmt.Sprintf("ask as that user, as with docker exec -u %d", uid)}
+	}
 	if !live {
 		return dir, st, &problem.Problem{What: "no workspace lives here", File: dir.Path, Why: "no agent-init of this user holds it",
 			Hint: "ask as the user that agent-init runs as, with its AGENTIC_RUNTIME_DIR"}

@@ -2,8 +2,10 @@ package rundir
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -93,6 +95,30 @@ func (d Dir) Status() (s Status, live bool) {
 		s.State = Exited
 	}
 	return s, true
+}
+
+// Foreign finds a live workspace of another user at the preferred place, which
+// this user cannot join.
+func Foreign() (dir Dir, uid int, found bool) {
+	info, err := os.Lstat(Preferred)
+	if err != nil || !info.IsDir() {
+		return Dir{}, 0, false
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	if owner == os.Geteuid() {
+		return Dir{}, 0, false
+	}
+	dir = Dir{Path: Preferred}
+	f, err := os.OpenFile(dir.Join(lockName), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		// Nobody else can look into it; it is there for a reason.
+		return dir, owner, true
+	}
+	if err != nil {
+		return Dir{}, 0, false
+	}
+	defer f.Close()
+	return dir, owner, flock(f, unix.LOCK_SH) == ErrLive
 }
 
 // lives tells whether a child of parent has this process id and has not exited.
