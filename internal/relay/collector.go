@@ -31,17 +31,17 @@ type collector struct {
 
 // room returns where the next piece, of up to a chunk, is to be put.
 func (c *collector) room() []byte {
-	c.makeRoom()
+	c.makeRoom(chunk)
 	return c.buf[c.end:]
 }
 
-// makeRoom makes buf hold another chunk, and not much more than it needs.
-func (c *collector) makeRoom() {
-	if len(c.buf)-c.end >= chunk && (len(c.buf) <= 4*chunk || c.end >= chunk) {
+// makeRoom makes buf hold another n bytes, and not much more than it needs.
+func (c *collector) makeRoom(n int) {
+	if len(c.buf)-c.end >= n && (len(c.buf) <= 4*chunk || c.end >= chunk) {
 		return
 	}
-	size := 2 * chunk
-	for size-c.end < chunk {
+	size := 2 * n
+	for size-c.end < n {
 		size *= 2
 	}
 	if size != len(c.buf) {
@@ -51,8 +51,11 @@ func (c *collector) makeRoom() {
 	}
 }
 
-// add takes a piece of at most a chunk.
-func (c *collector) add(p []byte) { c.take(copy(c.room(), p), false) }
+// add takes a piece.
+func (c *collector) add(p []byte) {
+	c.makeRoom(len(p))
+	c.take(copy(c.buf[c.end:], p), false)
+}
 
 // finish passes on what is left when nothing follows.
 func (c *collector) finish() {

@@ -25,6 +25,7 @@ const (
 type follower struct {
 	file   *os.File
 	offset int64
+	buf    []byte
 	events collector
 	// wake has a token when the file may have changed; done is closed when the
 	// process that it belongs to has ended.
@@ -118,15 +119,15 @@ func awaitReadable(f *os.File) {
 
 func (w *follower) run() {
 	defer w.events.finish()
-	buf := make([]byte, chunk)
+	w.buf = make([]byte, firstPiece)
 	done := w.done
 	for ended := false; ; {
-		if !w.read(buf) {
+		if !w.read() {
 			return
 		}
 		if ended && !w.hasWriter() {
 			// The last one may have written since.
-			w.read(buf)
+			w.read()
 			return
 		}
 		wait := noWait
@@ -146,16 +147,17 @@ func (w *follower) run() {
 }
 
 // read takes what the file has, and tells whether there may be more later.
-func (w *follower) read(buf []byte) (more bool) {
+func (w *follower) read() (more bool) {
 	limit := int64(math.MaxInt64)
 	for more = true; ; {
 		if more && w.stopped() {
 			// Somebody may write faster than we read.
 			more, limit = false, w.size()
 		}
-		n, err := w.file.ReadAt(buf[:min(int64(len(buf)), max(0, limit-w.offset))], w.offset)
+		n, err := w.file.ReadAt(w.buf[:min(int64(len(w.buf)), max(0, limit-w.offset))], w.offset)
 		w.offset += int64(n)
-		w.events.add(buf[:n])
+		w.events.add(w.buf[:n])
+		w.buf = grown(w.buf, n)
 		switch {
 		case err == io.EOF && more:
 			// Whoever cuts the file short has what follows read.

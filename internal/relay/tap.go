@@ -33,7 +33,7 @@ func (o *Output) Tap(r, dest *os.File) {
 func (t *tap) run() {
 	defer t.in.Close()
 	defer t.to.close()
-	buf := make([]byte, chunk)
+	buf := make([]byte, firstPiece)
 	for {
 		n, err := t.in.Read(buf)
 		if n > 0 {
@@ -44,6 +44,7 @@ func (t *tap) run() {
 		if err != nil {
 			break
 		}
+		buf = grown(buf, n)
 	}
 	if t.stopping.Load() {
 		unread(t.in, func() []byte { return buf }, func(n int) {
@@ -52,6 +53,17 @@ func (t *tap) run() {
 		})
 	}
 	t.events.finish()
+}
+
+// firstPiece is how many bytes are read at once of what most often has little.
+const firstPiece = 4 << 10
+
+// grown returns a larger buffer after a read that has filled it.
+func grown(buf []byte, n int) []byte {
+	if n == len(buf) && n < chunk {
+		return make([]byte, 4*n)
+	}
+	return buf
 }
 
 // unread takes what is in a pipe, and does not wait for more. room returns where
