@@ -263,9 +263,20 @@ func (s *Supervisor) forward(sig unix.Signal) {
 		return
 	case unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
 		s.run.suspending = true
+		if s.run.own != nil && defaultAction(s.run.pid, sig) {
+			sig = unix.SIGSTOP
+		}
 	case unix.SIGCONT:
 		s.run.suspending, s.run.halted = false, false
 		s.run.terminal.giveAgain(s.run.pid)
+		if s.run.own != nil {
+			s.run.own.Resume()
+		}
+	case unix.SIGWINCH:
+		// The kernel tells whoever is in the foreground there.
+		if s.run.own != nil && s.run.own.Resize() {
+			return
+		}
 	}
 	s.signalAgent(sig)
 	if s.state == running && s.run.halted && s.run.suspending && s.self != 1 {
@@ -384,7 +395,7 @@ func (s *Supervisor) agentHalted(by unix.Signal) {
 		s.signalAgent(unix.SIGCONT)
 		return
 	}
-	if s.self == 1 || by == unix.SIGSTOP && !s.run.suspending && !s.run.terminal.given {
+	if s.self == 1 || by == unix.SIGSTOP && !s.run.suspending && !s.run.terminal.given && s.run.own == nil {
 		return
 	}
 	if p, ok := readProcess(s.run.pid); ok && !p.halted() {
@@ -397,5 +408,8 @@ func (s *Supervisor) agentHalted(by unix.Signal) {
 // and is passed on.
 func (s *Supervisor) suspend() {
 	s.run.terminal.given = false
+	if s.run.own != nil {
+		s.run.own.Suspend()
+	}
 	_ = unix.Kill(s.self, unix.SIGSTOP)
 }

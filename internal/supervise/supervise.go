@@ -10,6 +10,7 @@
 package supervise
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -60,6 +61,11 @@ type Command struct {
 	// Stderr is the descriptor that becomes the agent's standard error; -1
 	// inherits ours.
 	Stderr int
+	// Stdin and Stdout are the descriptors that take the place of ours; 0 inherits.
+	Stdin, Stdout int
+	// Terminal is a terminal of the agent's own, which takes the place of all
+	// three; nil leaves it on ours.
+	Terminal *Terminal
 }
 
 // Ended is a process that outlived the agent and had to be signalled.
@@ -145,8 +151,10 @@ type arrival struct {
 type run struct {
 	pid      int
 	terminal terminal
-	started  time.Time
-	exited   time.Time
+	// own is the agent's own terminal; nil without one.
+	own     *Terminal
+	started time.Time
+	exited  time.Time
 	// asked is when the agent was first asked to stop; the shares of the grace
 	// count from there.
 	asked time.Time
@@ -288,7 +296,11 @@ func (c Command) argv0() string {
 }
 
 func (s *Supervisor) start(c Command) (int, error) {
-	r := run{terminal: findTerminal(), started: time.Now()}
+	r := run{terminal: findTerminal(), own: c.Terminal, started: time.Now()}
+	if r.own != nil {
+		// We read and write on ours, in the foreground.
+		r.terminal = terminal{fd: -1}
+	}
 	pid, err := spawn(c, &r.terminal)
 	// They were begun in Listen; the agent has not run an instruction yet, or
 	// few, and it takes many to reach a limit.
@@ -320,8 +332,13 @@ func spawn(c Command, t *terminal) (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   c.Dir,
 		Env:   c.Env,
-		Files: []uintptr{0, 1, stderr},
+		Files: []uintptr{uintptr(c.Stdin), uintptr(cmp.Or(c.Stdout, 1)), stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if c.Terminal != nil {
+		slave := uintptr(c.Terminal.Slave)
+		attr.Files = []uintptr{slave, slave, slave}
+		attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	}
 	if attr.Env == nil {
 		attr.Env = syscall.Environ()
