@@ -84,7 +84,8 @@ func (s *session) join() int {
 		s.log.Error().Msg(err.Error())
 		return s.finish(supervise.StartErrorCode(err))
 	}
-	return s.supervise(supervise.Command{Path: path, Argv: p.Argv, Env: p.Env})
+	code, _ := s.supervise(supervise.Command{Path: path, Argv: p.Argv, Env: p.Env})
+	return s.finish(code)
 }
 
 // openOwnTap brings the events of this session's hooks here instead of to the

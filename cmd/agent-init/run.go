@@ -70,6 +70,7 @@ func runCommand(args []string) int {
 	}
 	s.found.Add(checkSinks(s.cfg)...)
 	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
+	plan.Session = s.id
 	s.stderr.SetMasker(plan.Masker)
 	path, notFound := s.lookup(plan.Argv[0], plan.Env)
 	if plan.Problems.Refuses() {
@@ -85,13 +86,20 @@ func runCommand(args []string) int {
 	}
 	s.lock, s.listener = plan.Lock(), plan.Listener()
 	s.openSinks()
+	if err := s.ready(plan); err != nil {
+		return s.bootFailed(plan, err)
+	}
 	if err := s.announce(plan); err != nil {
 		return s.bootFailed(plan, err)
 	}
 	if s.stopRequested() {
 		return s.bootFailed(plan, boot.ErrInterrupted)
 	}
-	return s.supervise(supervise.Command{Path: path, Argv: plan.Argv, Env: plan.Env})
+	code, ran := s.supervise(supervise.Command{Path: path, Argv: plan.Argv, Env: plan.Env})
+	if ran {
+		s.finalize(plan)
+	}
+	return s.finish(code)
 }
 
 // newSession reads the configuration; a nil session has ended with the code.
@@ -246,15 +254,16 @@ func (s *session) emit(e *event.Event) {
 	s.stderr.Event(e.AppendJSON(nil))
 }
 
-// supervise runs the command to its end and returns the exit code.
-func (s *session) supervise(c supervise.Command) int {
+// supervise runs the command to its end and returns the exit code, and whether
+// it ran at all.
+func (s *session) supervise(c supervise.Command) (code int, ran bool) {
 	c.Stderr = -1
 	var agentStderr *os.File
 	if !s.terminal {
 		r, w, err := stderrPipe()
 		if err != nil {
 			s.log.Error().Msgf("cannot make a pipe for the agent's stderr: %v", err)
-			return s.finish(exitFault)
+			return exitFault, false
 		}
 		agentStderr, c.Stderr = r, w
 		c.Env = markRelayed(c.Env, w)
@@ -268,7 +277,7 @@ func (s *session) supervise(c supervise.Command) int {
 	}
 	if err != nil {
 		s.log.Error().Msg(err.Error())
-		return s.finish(supervise.StartErrorCode(err))
+		return supervise.StartErrorCode(err), false
 	}
 	// What the agent has to say waits until it is known to have started.
 	a.reportStarted()
@@ -280,11 +289,11 @@ func (s *session) supervise(c supervise.Command) int {
 	s.drain()
 	a.reportExited(outcome)
 	s.reportEnded(outcome)
-	code := outcome.Code
+	code = outcome.Code
 	if slices.Contains(s.cfg.SuccessCodes.Values, code) {
 		code = exitOK
 	}
-	return s.finish(code)
+	return code, true
 }
 
 // reportEnded names the processes that the agent left and that had to be

@@ -56,6 +56,12 @@ type Plan struct {
 	Masker   *secret.Masker
 	Steps    []Step
 	Problems problem.List
+	// Session is the session id in agent-init's own events.
+	Session string
+	// NewWorkspace tells that the workspace was absent or empty.
+	NewWorkspace bool
+	// HookRuns are the workspace hooks that have run.
+	HookRuns []HookRun
 
 	environ  *environ
 	secrets  *secrets
@@ -127,6 +133,7 @@ func (p *Plan) warnAbsent(setting, dir, effect string) {
 
 func (p *Plan) planDirectories() {
 	ws := absolute(p.Config.WorkspaceDir)
+	p.NewWorkspace = isNew(ws)
 	for _, name := range []string{"artifacts/input", "artifacts/output", "repos"} {
 		p.Directories = append(p.Directories, filepath.Join(ws, name))
 	}

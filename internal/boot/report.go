@@ -13,9 +13,15 @@ import (
 // Report is what boot found and decided, for boot.json and the event
 // workspace_ready. It never holds the value of a variable.
 func (p *Plan) Report() []event.Member {
-	return append(p.facts(), event.List("steps", each(p.Steps, func(s Step) []event.Member {
+	return append(p.facts(), event.List("hooks", each(p.HookRuns, reportHookRun)...), event.List("steps", each(p.Steps, func(s Step) []event.Member {
 		return []event.Member{event.String("name", s.Name), event.Float("ms", float64(s.Duration.Microseconds())/1000)}
 	})...))
+}
+
+func reportHookRun(r HookRun) []event.Member {
+	return []event.Member{event.String("hook", string(r.Handler.Event)), event.String("plugin", r.Handler.Plugin),
+		event.String("file", r.Handler.File), event.Int("line", int64(r.Handler.Line)), event.Bool("failed", r.Failed),
+		event.String("outcome", r.Outcome), event.Float("ms", float64(r.Duration.Microseconds())/1000)}
 }
 
 // facts are the parts of the report that the same inputs make the same.

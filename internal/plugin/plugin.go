@@ -42,6 +42,8 @@ type Plugin struct {
 	// Dependencies are names of plugins that this one wants loaded too.
 	Dependencies []Dependency
 	Components   Components
+	// Handlers are the commands for the workspace, in the order of the file.
+	Handlers []Handler
 
 	// sources are the manifest and the JSON files that were read with it.
 	sources []*jsondoc.Document
@@ -152,6 +154,9 @@ func read(dir string, entry fs.DirEntry) (*Plugin, problem.List) {
 		p, found := parse(doc)
 		p.Path, p.Format, p.sources = dir, m.format, []*jsondoc.Document{doc}
 		more := p.takeInventory(inside, doc)
+		if has(inside, "hooks") {
+			more.Add(p.readWorkspace()...)
+		}
 		return &p, append(found, more...)
 	}
 	if c := componentNames(inside); len(c) > 0 {

@@ -165,6 +165,11 @@ var Credentials = []string{
 // it is one of Credentials or ends in _TOKEN, _KEY, _SECRET or _PASSWORD.
 func IsCredential(name string) bool {
 	upper := strings.ToUpper(name)
+	// They name a session and what it is about, for workspace hooks.
+	switch strings.TrimPrefix(upper, "AGENTIC_") {
+	case "SESSION_KEY", "SCOPE_KEY":
+		return false
+	}
 	for _, suffix := range []string{"_TOKEN", "_KEY", "_SECRET", "_PASSWORD"} {
 		if strings.HasSuffix(upper, suffix) {
 			return true

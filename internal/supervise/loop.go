@@ -342,6 +342,7 @@ func (s *Supervisor) onChildren() {
 			}
 		case pid == s.run.pid:
 			s.agentExited(status, usage, now)
+		case s.taskEnded(pid, status):
 		default:
 			s.run.sweep.reaped(pid, status)
 		}

@@ -139,6 +139,8 @@ type Supervisor struct {
 	configured bool
 	timer      *time.Timer
 	run        run
+	// tasks are the processes beside the agent, by process id.
+	tasks map[int]*task
 }
 
 // arrival is a signal that came before the agent.
@@ -187,6 +189,7 @@ func Listen() (*Supervisor, error) {
 		stop:     make(chan struct{}),
 		ready:    make(chan struct{}),
 		notes:    newNotes(),
+		tasks:    map[int]*task{},
 		self:     os.Getpid(),
 		opt:      Options{StopSignals: []unix.Signal{unix.SIGTERM}, Grace: defaultGrace},
 		grace:    defaultGrace,
