@@ -17,10 +17,15 @@ const (
 	ownTag = " # agent-init"
 )
 
-// section and name of a setting, as the block spells them.
-func (s Setting) split() (section, name string) {
-	section, name, _ = strings.Cut(s.Key, ".")
-	return section, name
+// header and name of a setting, as the block spells them. A subsection stands
+// between the first dot and the last; none of ours needs escapes.
+func (s Setting) split() (header, name string) {
+	first, last := strings.IndexByte(s.Key, '.'), strings.LastIndexByte(s.Key, '.')
+	header, name = s.Key[:first], s.Key[last+1:]
+	if first < last {
+		header += ` "` + s.Key[first+1:last] + `"`
+	}
+	return header, name
 }
 
 // renderBlock writes settings between the marker lines.
@@ -32,10 +37,10 @@ func renderBlock(settings []Setting) []byte {
 	b := append(make([]byte, 0, size), blockBegin+"\n"...)
 	last := ""
 	for _, s := range settings {
-		section, name := s.split()
-		if section != last {
-			b = append(append(append(b, '['), section...), "]\n"...)
-			last = section
+		header, name := s.split()
+		if header != last {
+			b = append(append(append(b, '['), header...), "]\n"...)
+			last = header
 		}
 		b = append(append(append(b, '\t'), name...), " = "...)
 		b = append(append(appendQuoted(b, s.Value), ownTag...), '\n')
@@ -139,5 +144,5 @@ func isOwnHeader(line string) bool {
 	case "[user]", "[init]", "[safe]", "[credential]":
 		return true
 	}
-	return false
+	return strings.HasPrefix(line, `[credential "https://`)
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"agent-init/internal/atomicfile"
 	"agent-init/internal/problem"
@@ -58,9 +57,8 @@ func (p *planner) usableHosts() []Host {
 			}
 			continue
 		}
-		if hasControl(h.Token) || !utf8.ValidString(h.Token) {
-			p.problem(problem.Problem{What: "cannot use " + h.Variable, Why: "the token holds a newline or another character that no token has",
-				Hint: "set it again without line breaks around or inside it"})
+		if why := CheckToken(h.Token); why != "" {
+			p.badToken(h, why)
 			continue
 		}
 		i := slices.IndexFunc(hosts, func(o Host) bool { return o.Name == h.Name && o.User == h.User })
@@ -71,6 +69,10 @@ func (p *planner) usableHosts() []Host {
 		}
 	}
 	return hosts
+}
+
+func (p *planner) badToken(h Host, why string) {
+	p.problem(problem.Problem{What: "cannot use " + h.Variable, Why: why, Hint: "set it again without line breaks around or inside it"})
 }
 
 // isDefault tells the credential that nobody has to ask for.

@@ -85,6 +85,10 @@ func (c environConfig) leaveOut(s Setting, user []Entry) bool {
 	case "safe.directory", "credential.helper":
 		return c.lists(key, s.Value)
 	}
+	if strings.HasPrefix(key, "credential.https://") {
+		// They come in pairs, of which the first clears what came before.
+		return false
+	}
 	_, inFile := Last(user, key)
 	_, inEnviron := Last(c.entries, key)
 	return inFile || inEnviron

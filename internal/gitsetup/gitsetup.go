@@ -22,6 +22,8 @@ type Mode int
 const (
 	// Store writes tokens to the file of git-credential-store(1).
 	Store Mode = iota
+	// Helper has git ask agent-init each time; no token is written anywhere.
+	Helper
 	// None leaves everything about credentials as it is.
 	None
 )
@@ -48,6 +50,8 @@ type Input struct {
 	// SafeDirs are directories that git must accept whoever owns them.
 	SafeDirs    []string
 	Credentials Mode
+	// Helper is what git is to start in mode Helper: see HelperCommand.
+	Helper string
 	// Hosts are in the order in which git is to find them.
 	Hosts []Host
 }

@@ -38,8 +38,11 @@ func New(in Input) Plan {
 	for _, dir := range p.safeDirectories() {
 		p.set("safe.directory", dir, "")
 	}
-	if in.Credentials == Store {
+	switch in.Credentials {
+	case Store:
 		p.storeCredentials()
+	case Helper:
+		p.useHelper()
 	}
 	p.placeSettings()
 	return p.plan

@@ -25,6 +25,8 @@ const (
 	Environment
 	// File is the file that NAME_FILE names, or the one in the secrets directory.
 	File
+	// Put is what "agent-init secrets put" handed over.
+	Put
 )
 
 // String is the name that reports use.
@@ -34,6 +36,8 @@ func (o Origin) String() string {
 		return "environment"
 	case File:
 		return "file"
+	case Put:
+		return "put"
 	default:
 		return "unset"
 	}
@@ -51,18 +55,23 @@ type Value struct {
 
 // Sources are the places in which values are looked for.
 type Sources struct {
+	// Put are the values that were handed over, by name.
+	Put map[string]string
 	// Env is os.LookupEnv or the like.
 	Env func(string) (string, bool)
 	// Dir holds files named after variables; empty means none.
 	Dir string
 }
 
-// Lookup finds the value of a variable: the environment's if it is not empty,
-// else the content of the file that NAME_FILE names, else that of the file NAME
+// Lookup finds the value of a variable: the one that was handed over, if it is not
+// empty, else the environment's if that is not empty, else the content of the file that NAME_FILE names, else that of the file NAME
 // in Dir. One newline at a file's end is cut. A file that NAME_FILE names has to
 // be there; one in Dir does not, but if it is there it has to be readable. A
 // directory that may not be searched is a Warning, the same for every name.
 func (s Sources) Lookup(name string) (Value, *problem.Problem) {
+	if text := s.Put[name]; text != "" {
+		return Value{Name: name, Text: text, Origin: Put}, nil
+	}
 	if text, _ := s.Env(name); text != "" {
 		return Value{Name: name, Text: text, Origin: Environment}, nil
 	}
