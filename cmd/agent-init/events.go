@@ -17,6 +17,7 @@ import (
 	"agent-init/internal/event"
 	"agent-init/internal/journal"
 	"agent-init/internal/problem"
+	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
 )
 
@@ -34,6 +35,7 @@ type eventsReader struct {
 	reader  *journal.Reader
 	out     io.Writer
 	follow  bool
+	asText  bool
 	types   []string
 	since   time.Time
 	// show turns an event line into what is printed.
@@ -51,7 +53,12 @@ func eventsCommand(args []string) int {
 		return usageError("%v", err)
 	}
 	log := newLogger(os.Stderr, cfg.LogLevel, isTerminal(2))
+	workAs(cfg, &found)
 	e.runtime = chooseRuntime(cfg, &found)
+	if !e.asText && relay.Name(1) != "" && relay.Name(1) == os.Getenv(relay.Variable) {
+		found.Add(problem.Problem{What: "cannot print events as JSON here", Why: "what goes to this output is collected, and they would come twice",
+			Hint: "send it to a pipe, or use --format text"})
+	}
 	if found.Refuses() {
 		logProblems(log, found)
 		return exitRefused
@@ -100,12 +107,12 @@ func (e *eventsReader) parse(cfg *config.Config, args []string) error {
 		e.since, err = parseSince(s, time.Now())
 		return err
 	})
-	asText := true
+	e.asText = true
 	set.Func("format", "text or json", func(s string) error {
 		if s != "text" && s != "json" {
 			return errFormat
 		}
-		asText = s == "text"
+		e.asText = s == "text"
 		return nil
 	})
 	if err := set.Parse(args); err != nil {
@@ -115,7 +122,7 @@ func (e *eventsReader) parse(cfg *config.Config, args []string) error {
 		return fmt.Errorf("events takes no argument, but got %q", set.Arg(0))
 	}
 	e.show = func(line []byte) []byte { return line }
-	if asText {
+	if e.asText {
 		e.show = eventText{coloured: isTerminal(1) && os.Getenv("NO_COLOR") == ""}.line
 	}
 	return nil

@@ -22,6 +22,7 @@ func planCommand(args []string) int {
 	_, bad := supervision(cfg, newLogger(io.Discard, cfg.LogLevel, false))
 	found.Add(bad...)
 	found.Add(checkSinks(cfg)...)
+	workAs(cfg, &found)
 	dir := chooseRuntime(cfg, &found)
 	p := boot.New(cfg, dir, found, rest)
 	code := exitOK
@@ -54,6 +55,7 @@ func reposCommand(args []string) int {
 	if err != nil {
 		return usageError("%v", err)
 	}
+	workAs(cfg, &found)
 	p := boot.New(cfg, chooseRuntime(cfg, &found), found, nil)
 	logProblems(newLogger(os.Stderr, cfg.LogLevel, isTerminal(2)), p.RepoProblems())
 	text := p.Repos.Text()

@@ -118,6 +118,7 @@ func newSession(args []string) (*session, int) {
 	if len(rest) == 0 {
 		return nil, usageError("no command to run")
 	}
+	workAs(s.cfg, &s.found)
 	s.command, s.id, s.memory = rest, sessionID(s.cfg), cgroup.Own()
 	s.log = newLogger(s.stderr, s.cfg.LogLevel, s.terminal)
 	options, bad := supervision(s.cfg, s.log)

@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"agent-init/internal/boot"
 	"agent-init/internal/config"
+	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
 	"agent-init/internal/supervise"
@@ -18,6 +21,12 @@ import (
 func shim(argv []string) int {
 	env, first := tap.Enter(os.Environ())
 	cfg, _ := config.Environment()
+	var found problem.List
+	if workAs(cfg, &found); len(found) > 0 {
+		fmt.Fprintf(os.Stderr, "agent-init: %s\n", found[0].Error())
+		return exitRefused
+	}
+	env = withHome(env)
 	dir, _ := rundir.Choose(cfg.RuntimeDir)
 	cli := tap.FindCLI(os.Getenv("PATH"), dir.Join(rundir.Bin))
 	if !first || cli.Path == "" {
@@ -34,9 +43,25 @@ func shim(argv []string) int {
 	} else if _, _, found := rundir.Foreign(); found && !dir.Explicit {
 		warnBare(noWorkspace(dir))
 	}
+	if id, ok := privilege.Lowered(); ok {
+		if err := privilege.Drop(id); err != nil {
+			fmt.Fprintf(os.Stderr, "agent-init: cannot start %s as uid %d: %v\n", problem.Path(cli.Path), id.UID, err)
+			return exitRefused
+		}
+	}
 	err := tap.Become(cli.Path, argv, env)
 	fmt.Fprintf(os.Stderr, "agent-init: %v\n", err)
 	return supervise.StartErrorCode(err)
+}
+
+// withHome gives an environment the home of the user that this process works as.
+func withHome(env []string) []string {
+	id, ok := privilege.Lowered()
+	if !ok {
+		return env
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.HasPrefix(entry, "HOME=") })
+	return append(env, "HOME="+id.Home)
 }
 
 // warnBare says that the CLI gets nothing of the workspace, and why.

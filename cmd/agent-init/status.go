@@ -69,6 +69,10 @@ func healthCommand(args []string) int {
 
 // workspaceStatus finds the live workspace that this process is part of.
 func workspaceStatus(cfg *config.Config) (rundir.Dir, rundir.Status, *problem.Problem) {
+	var found problem.List
+	if workAs(cfg, &found); len(found) > 0 {
+		return rundir.Dir{}, rundir.Status{}, &found[0]
+	}
 	dir, bad := rundir.Choose(cfg.RuntimeDir)
 	if bad != nil {
 		return dir, rundir.Status{}, bad

@@ -1,14 +1,18 @@
 package boot
 
 import (
+	"cmp"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"agent-init/internal/agent"
 	"agent-init/internal/atomicfile"
+	"agent-init/internal/config"
 	"agent-init/internal/event"
 	"agent-init/internal/jsondoc"
+	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
 	"agent-init/internal/secret"
@@ -120,6 +124,13 @@ func ReadLaunch(dir rundir.Dir) (Launch, *problem.Problem) {
 	return l, nil
 }
 
+// meant tells whether this process's own environment asks for a file. The launch
+// file is the agent's: it must not have root read others.
+func (l Launch) meant(env *environ, f SecretFile) bool {
+	dir := cmp.Or(env.get("AGENTIC_SECRETS_DIR"), config.DefaultSecretsDir)
+	return f.Path == env.get(f.Name+"_FILE") || f.Path == filepath.Join(absolute(dir), f.Name)
+}
+
 // Prepared is a command as it runs in a live workspace.
 type Prepared struct {
 	Argv, Env []string
@@ -160,7 +171,14 @@ func (l Launch) Prepare(command, environ []string, setting string, dir rundir.Di
 			}
 			return "", false
 		}}
-		value, bad := file.Lookup(f.Name)
+		var value secret.Value
+		var bad *problem.Problem
+		read := func() { value, bad = file.Lookup(f.Name) }
+		if l.meant(env, f) {
+			privilege.AsRoot(read)
+		} else {
+			read()
+		}
 		if bad != nil {
 			bad.Severity = problem.Warning
 			out.Problems.Add(*bad)

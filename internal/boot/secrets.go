@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agent-init/internal/gitsetup"
+	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
 	"agent-init/internal/secret"
 )
@@ -33,7 +34,9 @@ func (p *Plan) findSecrets() {
 		sources.Dir = "" // one look instead of one for every name
 	}
 	for _, name := range p.variables() {
-		value, bad := sources.Lookup(name)
+		var value secret.Value
+		var bad *problem.Problem
+		privilege.AsRoot(func() { value, bad = sources.Lookup(name) })
 		// A directory that cannot be searched is the same finding for every name.
 		if bad != nil && !slices.Contains(p.Problems, *bad) {
 			p.Problems.Add(*bad)

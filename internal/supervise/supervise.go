@@ -20,6 +20,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"agent-init/internal/privilege"
 )
 
 // Scope says who gets a signal that is passed on.
@@ -346,9 +348,14 @@ func spawn(c Command, t *terminal) (pid int, err error) {
 	if attr.Env == nil {
 		attr.Env = syscall.Environ()
 	}
+	if id, ok := privilege.Lowered(); ok {
+		attr.Sys.Credential = id.Credential()
+	}
 	resetUncaught()
-	// The child starts with the mask of the thread that forks.
-	withMask(unix.Sigset_t{}, func() {
+	// The child starts with the mask and the user of the thread that forks; only
+	// root's child can become another user's for good.
+	asItself := func(f func()) { privilege.AsRoot(func() { withMask(unix.Sigset_t{}, f) }) }
+	asItself(func() {
 		if t.foreground() {
 			attr.Sys.Foreground, attr.Sys.Ctty = true, t.fd
 			if pid, err = syscall.ForkExec(c.Path, c.Argv, attr); err == nil {
