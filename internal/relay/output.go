@@ -52,12 +52,15 @@ type Output struct {
 	fresh bool
 
 	// work guards what Drain waits for.
-	work     sync.Mutex
-	streams  map[source]struct{}
+	work sync.Mutex
+	// streams are what is read, each with the run during which it began.
+	streams  map[source]int
+	run      int
 	own      []byte
 	flushing bool
-	// idle is closed when there is nothing left to do; nil unless someone waits.
-	idle chan struct{}
+	// idle is closed when there is nothing left to do, less when a stream has
+	// ended; nil unless someone waits.
+	idle, less chan struct{}
 
 	// watch tells followed files of changes.
 	watch watch
@@ -66,7 +69,7 @@ type Output struct {
 // NewOutput returns an Output that writes to fd and masks nothing yet. It does
 // not close fd.
 func NewOutput(fd int) *Output {
-	o := &Output{dest: newDescriptor(fd), fresh: true, streams: map[source]struct{}{}}
+	o := &Output{dest: newDescriptor(fd), fresh: true, streams: map[source]int{}}
 	o.queue = sink.New(o.dest, sink.Options{GiveUp: true, Count: countEvents, Torn: o.dest.tear})
 	o.ended = sync.NewCond(&o.line)
 	return o
@@ -141,12 +144,16 @@ type source interface {
 // begin runs a source in a goroutine of its own.
 func (o *Output) begin(s source, run func()) {
 	o.work.Lock()
-	o.streams[s] = struct{}{}
+	o.streams[s] = o.run
 	o.work.Unlock()
 	go func() {
 		run()
 		o.work.Lock()
 		delete(o.streams, s)
+		if o.less != nil {
+			close(o.less)
+			o.less = nil
+		}
 		o.checkIdle()
 		o.work.Unlock()
 	}()
@@ -158,6 +165,50 @@ func (o *Output) Streams() int {
 	o.work.Lock()
 	defer o.work.Unlock()
 	return len(o.streams)
+}
+
+// BeginRun makes the streams that begin from now on those of a run of the agent,
+// for Settle.
+func (o *Output) BeginRun() {
+	o.work.Lock()
+	o.run++
+	o.work.Unlock()
+}
+
+// Settle waits until the streams that have begun since BeginRun have ended, or
+// until the deadline. Those that have not are read on. The result tells whether
+// there is none.
+func (o *Output) Settle(deadline time.Time) bool {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		less := o.awaitLess()
+		if less == nil {
+			return true
+		}
+		select {
+		case <-less:
+		case <-timer.C:
+			return false
+		}
+	}
+}
+
+// awaitLess returns a channel that is closed when a stream ends; nil where none
+// of this run is left.
+func (o *Output) awaitLess() <-chan struct{} {
+	o.work.Lock()
+	defer o.work.Unlock()
+	for _, run := range o.streams {
+		if run != o.run {
+			continue
+		}
+		if o.less == nil {
+			o.less = make(chan struct{})
+		}
+		return o.less
+	}
+	return nil
 }
 
 // checkIdle tells Drain when nothing is left to do; work is held.

@@ -23,11 +23,13 @@ const (
 	Booting State = iota
 	// Running: the agent was started and lives.
 	Running
+	// Waiting: the agent has ended and runs again in the next cycle.
+	Waiting
 	// Exited: the agent is gone and agent-init is about to end.
 	Exited
 )
 
-var stateNames = [...]string{Booting: "booting", Running: "running", Exited: "exited"}
+var stateNames = [...]string{Booting: "booting", Running: "running", Waiting: "waiting", Exited: "exited"}
 
 func (s State) String() string { return stateNames[s] }
 
@@ -45,6 +47,11 @@ type Status struct {
 	Command string
 	// Started is when the agent was started, to the microsecond; zero before.
 	Started time.Time
+	// Cycle is the number of the run, from 1 on; 0 where the agent runs once.
+	Cycle int
+	// Next is when the agent runs again, to the microsecond; zero while that is
+	// not known.
+	Next time.Time
 }
 
 // commandLimit bounds what is recorded of a command's name, in bytes.
@@ -58,7 +65,7 @@ func (l *Lock) Record(s Status) error {
 	text := l.holder
 	if s.State != Booting {
 		command := s.Command[:min(len(s.Command), commandLimit)]
-		text += fmt.Sprintf("%s %d %d %s\n", s.State, s.Agent, s.Started.UnixMicro(), strconv.Quote(command))
+		text += fmt.Sprintf("%s %d %d %d %d %s\n", s.State, s.Agent, micros(s.Started), s.Cycle, micros(s.Next), strconv.Quote(command))
 	}
 	// What an earlier and longer status left is blanked by the same write.
 	if pad := l.size - len(text); pad > 0 {
@@ -69,9 +76,25 @@ func (l *Lock) Record(s Status) error {
 	return err
 }
 
+// micros is a time in microseconds since 1970; 0 for none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n)
+}
+
 // Status tells whether a living agent-init holds the directory, and what it
 // wrote down, corrected by what the process table says: an agent that is gone
-// counts as exited whether or not agent-init has noted so. It changes nothing.
+// counts as exited, or as waited for where there are cycles, whether or not
+// agent-init has noted so. It changes nothing.
 func (d Dir) Status() (s Status, live bool) {
 	if d.Path == "" {
 		return Status{}, false
@@ -93,6 +116,9 @@ func (d Dir) Status() (s Status, live bool) {
 	s.PID, _ = strconv.Atoi(pid)
 	if s.State == Running && !lives(s.Agent, s.PID) {
 		s.State = Exited
+		if s.Cycle > 0 {
+			s.State = Waiting
+		}
 	}
 	return s, true
 }
@@ -147,14 +173,14 @@ func settled(f *os.File) string {
 
 func parseStatus(text string) (s Status, ok bool) {
 	var state, command string
-	var started int64
+	var started, next int64
 	line, _, _ := strings.Cut(text, "\n")
-	if _, err := fmt.Sscanf(line, "%s %d %d %q", &state, &s.Agent, &started, &command); err != nil {
+	if _, err := fmt.Sscanf(line, "%s %d %d %d %d %q", &state, &s.Agent, &started, &s.Cycle, &next, &command); err != nil {
 		return Status{}, false
 	}
 	for i, name := range stateNames {
 		if name == state {
-			s.State, s.Command, s.Started = State(i), command, time.UnixMicro(started)
+			s.State, s.Command, s.Started, s.Next = State(i), command, fromMicros(started), fromMicros(next)
 			return s, true
 		}
 	}

@@ -157,6 +157,23 @@ func (s *Supervisor) onSignal(sig unix.Signal, now time.Time) {
 		s.forward(sig)
 	case sweeping, clearing, done:
 		s.noteStop(sig, now)
+		s.noteEnd(sig)
+	}
+}
+
+// noteEnd ends what is to come after a run. Without an agent there is nobody whom
+// INT interrupts or HUP tells of a terminal.
+func (s *Supervisor) noteEnd(sig unix.Signal) {
+	dropped := false
+	if out, mapped := s.opt.Rewrite[sig]; mapped {
+		dropped = out == 0
+	}
+	switch {
+	case s.ended || dropped:
+		return
+	case s.stopSignal != 0, sig == unix.SIGINT, sig == unix.SIGHUP, sig == unix.SIGQUIT:
+		s.ended = true
+		close(s.between)
 	}
 }
 

@@ -11,6 +11,7 @@ package supervise
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -68,6 +69,11 @@ type Command struct {
 	// Terminal is a terminal of the agent's own, which takes the place of all
 	// three; nil leaves it on ours.
 	Terminal *Terminal
+	// Mark, an entry of Env, says that others go on when the agent has ended:
+	// unless a stop signal has come, only what descends from the agent is swept.
+	// Orphans are known by the mark; it should differ from agent to agent. Empty
+	// sweeps all.
+	Mark string
 }
 
 // Ended is a process that outlived the agent and had to be signalled.
@@ -123,6 +129,9 @@ type Supervisor struct {
 	ready chan struct{}
 	notes notes
 
+	// between is closed when a signal ends what is to come after a run.
+	between chan struct{}
+
 	// stopInfo guards what the loop writes and others ask for.
 	stopInfo   sync.Mutex
 	stopSignal unix.Signal
@@ -141,6 +150,8 @@ type Supervisor struct {
 	configured bool
 	timer      *time.Timer
 	run        run
+	// ended tells that between is closed.
+	ended bool
 	// tasks are the processes beside the agent, by process id.
 	tasks map[int]*task
 }
@@ -169,6 +180,7 @@ type run struct {
 	childless bool
 	outcome   Outcome
 	sweep     sweep
+	others    others
 }
 
 // Listen subscribes to every signal that can be caught, adopts orphans and
@@ -189,6 +201,7 @@ func Listen() (*Supervisor, error) {
 		requests: make(chan func()),
 		outcomes: make(chan Outcome, 1),
 		stop:     make(chan struct{}),
+		between:  make(chan struct{}),
 		ready:    make(chan struct{}),
 		notes:    newNotes(),
 		tasks:    map[int]*task{},
@@ -267,6 +280,13 @@ func (s *Supervisor) StopRequested() (sig unix.Signal, requested bool) {
 // Stop is closed at the first stop signal, but not before Configure.
 func (s *Supervisor) Stop() <-chan struct{} { return s.stop }
 
+// Between is closed when a stop signal, INT, HUP or QUIT arrives after an agent
+// has ended and before the next is started; none is started then.
+func (s *Supervisor) Between() <-chan struct{} { return s.between }
+
+// ErrEnded says that a signal has come between two agents.
+var ErrEnded = errors.New("a signal has ended agent-init")
+
 // Deadline is when the grace that a stop signal started is over and agent-init
 // must be gone; zero without a stop signal. Finalizers have until an eighth of
 // the grace before it.
@@ -280,9 +300,14 @@ func (s *Supervisor) Deadline() time.Time {
 }
 
 // Start starts the agent and passes on the signals that came before it. Its
-// error is a *StartError. Another Start may follow when Wait has returned.
+// error is a *StartError, or ErrEnded. Another Start may follow when Wait has
+// returned.
 func (s *Supervisor) Start(c Command) (pid int, err error) {
 	s.do(func() {
+		if s.ended {
+			err = ErrEnded
+			return
+		}
 		if s.state != booting && s.state != done {
 			err = startError(c.argv0(), CodeNotExecutable, "another agent is running", "")
 			return
@@ -305,6 +330,9 @@ func (s *Supervisor) start(c Command) (int, error) {
 	if r.own != nil {
 		// We read and write on ours, in the foreground.
 		r.terminal = terminal{fd: -1}
+	}
+	if c.Mark != "" {
+		r.others = s.findOthers(c.Mark)
 	}
 	pid, err := spawn(c, &r.terminal)
 	// They were begun in Listen; the agent has not run an instruction yet, or
@@ -369,6 +397,20 @@ func spawn(c Command, t *terminal) (pid int, err error) {
 		pid, err = syscall.ForkExec(c.Path, c.Argv, attr)
 	})
 	return pid, err
+}
+
+// Sweep ends everything else, as after the last agent: as PID 1 the whole PID
+// namespace. Call it when no agent runs.
+func (s *Supervisor) Sweep() Outcome {
+	s.do(func() {
+		s.run = run{terminal: terminal{fd: -1}, exited: time.Now()}
+		if s.stopSignal != 0 {
+			s.run.asked = s.stopAt
+		}
+		s.state = sweeping
+		s.onChildren()
+	})
+	return s.Wait()
 }
 
 // Wait returns when the agent has ended and what it left behind has been swept.

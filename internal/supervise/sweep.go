@@ -85,16 +85,26 @@ func (s *Supervisor) continueSweep(now time.Time) {
 // among our descendants is a child of ours, so that without children there are
 // none; PID 1 also ends those that came into its namespace from outside.
 func (s *Supervisor) alone() bool {
-	if s.self == 1 {
+	switch {
+	case s.spares():
+		return s.run.childless || len(s.rest()) == 0
+	case s.self == 1:
 		return unix.Kill(-1, 0) == unix.ESRCH
 	}
 	return s.run.childless
 }
 
+// spares tells whether the sweep is for the agent's descendants alone. Nothing is
+// spared once agent-init itself is to end.
+func (s *Supervisor) spares() bool { return s.run.others.mark != "" && s.stopSignal == 0 }
+
 // rest lists the processes that the sweep is for.
 func (s *Supervisor) rest() []process {
 	all := processes()
-	if s.self != 1 {
+	switch {
+	case s.spares():
+		all = s.run.others.omit(s.self, all)
+	case s.self != 1:
 		all = descendants(s.self, all)
 	}
 	return slices.DeleteFunc(all, func(p process) bool { return p.pid == s.self || p.dead() })
@@ -105,7 +115,7 @@ func (s *Supervisor) rest() []process {
 func (s *Supervisor) signalRest(sig unix.Signal) {
 	w := &s.run.sweep
 	rest := s.rest()
-	if s.self == 1 && w.all != sig {
+	if s.self == 1 && w.all != sig && !s.spares() {
 		w.all = sig
 		for _, p := range rest {
 			w.record(p, sig)
@@ -139,7 +149,7 @@ func broadcast(sig unix.Signal) {
 // forks faster than it is read is frozen first, since a stopped process does
 // not fork.
 func (s *Supervisor) killRest() {
-	if s.self != 1 {
+	if s.self != 1 || s.spares() {
 		s.freezeRest()
 	}
 	s.signalRest(unix.SIGKILL)

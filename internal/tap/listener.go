@@ -106,6 +106,12 @@ func (l *Listener) Stop() {
 	l.socket.SetReadDeadline(time.Unix(1, 0))
 }
 
+// Resume takes back Stop.
+func (l *Listener) Resume() {
+	l.stop.Store(false)
+	l.socket.SetReadDeadline(time.Time{})
+}
+
 // Stopped tells whether Stop was called.
 func (l *Listener) Stopped() bool { return l.stop.Load() }
 
