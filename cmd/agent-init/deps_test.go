@@ -46,7 +46,7 @@ const maxSize = 6 << 20
 // reviewed are the modules that the PID-1 binary may link; another one is a
 // decision to be taken here.
 var reviewed = []string{
-	"agent-init", "github.com/go-json-experiment/json", "github.com/kelseyhightower/envconfig", "github.com/mattn/go-colorable",
+	"agent-init", "github.com/containerd/console", "github.com/go-json-experiment/json", "github.com/kelseyhightower/envconfig", "github.com/mattn/go-colorable",
 	"github.com/mattn/go-isatty", "github.com/rs/zerolog", "go.yaml.in/yaml/v3", "golang.org/x/sys",
 }
 

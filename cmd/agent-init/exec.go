@@ -62,6 +62,8 @@ func noWorkspace(dir rundir.Dir) problem.Problem {
 
 // join runs the command as the agent of the live workspace runs.
 func (s *session) join() int {
+	withoutRecord(s.cfg)
+	s.found.Add(checkRecord(s.cfg)...)
 	if s.found.Refuses() {
 		return s.refuse(s.found)
 	}
@@ -71,7 +73,7 @@ func (s *session) join() int {
 	}
 	tapDir := s.openOwnTap(launch)
 	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent, s.runtime, tapDir)
-	s.stderr.SetMasker(p.Masker)
+	s.setMasker(p.Masker)
 	s.openSinks()
 	logProblems(s.log, append(s.found, p.Problems...))
 	if p.File != nil {

@@ -119,7 +119,7 @@ func (s *session) startHandler(plan *boot.Plan, h boot.Handler, limit time.Durat
 		return boot.HookRun{}, err
 	}
 	defer unix.Close(stdin)
-	output, w, err := stderrPipe()
+	output, w, err := pipe("hook stderr")
 	if err != nil {
 		return boot.HookRun{}, err
 	}

@@ -22,6 +22,7 @@ func planCommand(args []string) int {
 	_, bad := supervision(cfg, newLogger(io.Discard, cfg.LogLevel, false))
 	found.Add(bad...)
 	found.Add(checkSinks(cfg)...)
+	found.Add(checkRecord(cfg)...)
 	workAs(cfg, &found)
 	dir := chooseRuntime(cfg, &found)
 	p := boot.New(cfg, dir, found, rest)

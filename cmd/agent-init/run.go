@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"agent-init/internal/asciicast"
 	"agent-init/internal/boot"
 	"agent-init/internal/cgroup"
 	"agent-init/internal/config"
@@ -21,8 +23,10 @@ import (
 	"agent-init/internal/problem"
 	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
+	"agent-init/internal/secret"
 	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
+	"agent-init/internal/terminal"
 )
 
 // drainTime bounds the delivery of what is in flight after the agent's exit.
@@ -50,6 +54,11 @@ type session struct {
 	// collected is closed when nothing more comes from the tap; nil where nothing
 	// is being taken from it.
 	collected chan struct{}
+	masker    *secret.Masker
+	// recorder is that of all runs of the agent; nil without one.
+	recorder *asciicast.Recorder
+	// screen is the agent's terminal while it runs on one of its own.
+	screen atomic.Pointer[terminal.Proxy]
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -69,9 +78,10 @@ func runCommand(args []string) int {
 		return s.join()
 	}
 	s.found.Add(checkSinks(s.cfg)...)
+	s.found.Add(checkRecord(s.cfg)...)
 	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
 	plan.Session = s.id
-	s.stderr.SetMasker(plan.Masker)
+	s.setMasker(plan.Masker)
 	path, notFound := s.lookup(plan.Argv[0], plan.Env)
 	if plan.Problems.Refuses() {
 		return s.refuse(plan.Problems)
@@ -120,7 +130,7 @@ func newSession(args []string) (*session, int) {
 	}
 	workAs(s.cfg, &s.found)
 	s.command, s.id, s.memory = rest, sessionID(s.cfg), cgroup.Own()
-	s.log = newLogger(s.stderr, s.cfg.LogLevel, s.terminal)
+	s.log = newLogger(lineEnds{s}, s.cfg.LogLevel, s.terminal)
 	options, bad := supervision(s.cfg, s.log)
 	s.found.Add(bad...)
 	s.super.Configure(options)
@@ -205,6 +215,12 @@ func pathOf(env []string) string {
 	return ""
 }
 
+// setMasker hides secrets from now on.
+func (s *session) setMasker(m *secret.Masker) {
+	s.masker = m
+	s.stderr.SetMasker(m)
+}
+
 func (s *session) stopRequested() bool {
 	_, stop := s.super.StopRequested()
 	return stop
@@ -258,35 +274,28 @@ func (s *session) emit(e *event.Event) {
 // supervise runs the command to its end and returns the exit code, and whether
 // it ran at all.
 func (s *session) supervise(c supervise.Command) (code int, ran bool) {
-	c.Stderr = -1
-	var agentStderr *os.File
-	if !s.terminal {
-		r, w, err := stderrPipe()
-		if err != nil {
-			s.log.Error().Msgf("cannot make a pipe for the agent's stderr: %v", err)
-			return exitFault, false
-		}
-		agentStderr, c.Stderr = r, w
-		c.Env = markRelayed(c.Env, w)
+	streams, err := s.openStreams(&c)
+	// Also when something here fails in a way that nobody has thought of.
+	defer streams.close()
+	if err != nil {
+		streams.abandon()
+		s.log.Error().Msgf("cannot make the agent's standard streams: %v", err)
+		return exitFault, false
 	}
 	a := agentRun{session: s, command: c.Argv[0], path: c.Path}
 	a.killsBefore, _ = s.memory.OOMKills()
-	var err error
 	a.pid, err = s.super.Start(c)
-	if c.Stderr >= 0 {
-		unix.Close(c.Stderr)
-	}
 	if err != nil {
+		streams.abandon()
 		s.log.Error().Msg(err.Error())
 		return supervise.StartErrorCode(err), false
 	}
 	// What the agent has to say waits until it is known to have started.
 	a.reportStarted()
-	if agentStderr != nil {
-		s.stderr.Copy(agentStderr)
-	}
+	streams.start(a.pid)
 	s.collect()
 	outcome := s.super.Wait()
+	streams.drain(s.deadline())
 	s.drain()
 	a.reportExited(outcome)
 	s.reportEnded(outcome)
@@ -315,6 +324,7 @@ func (s *session) reportEnded(outcome supervise.Outcome) {
 // started one.
 func (s *session) finish(code int) int {
 	defer s.closeTap()
+	s.closeRecord()
 	deadline := s.drain()
 	s.reportLost()
 	s.stderr.Drain(deadline)
@@ -324,18 +334,24 @@ func (s *session) finish(code int) int {
 // drain delivers what the agent and its hooks have written, and returns until
 // when anything else may be delivered.
 func (s *session) drain() (deadline time.Time) {
-	deadline = time.Now().Add(drainTime)
-	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
-		deadline = end
-	}
+	deadline = s.deadline()
 	s.stopCollecting()
 	s.stderr.Drain(deadline)
 	return deadline
 }
 
-// stderrPipe returns the end to read from, non-blocking for Go's poller, and
-// the descriptor for the agent, which must block as any program expects.
-func stderrPipe() (*os.File, int, error) {
+// deadline bounds the delivery of what is in flight now.
+func (s *session) deadline() time.Time {
+	deadline := time.Now().Add(drainTime)
+	if end := s.super.Deadline(); !end.IsZero() && end.Before(deadline) {
+		return end
+	}
+	return deadline
+}
+
+// pipe returns the end to read from, non-blocking for Go's poller, and the
+// descriptor for the agent, which must block as any program expects.
+func pipe(name string) (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, -1, err
@@ -343,7 +359,7 @@ func stderrPipe() (*os.File, int, error) {
 	if err := syscall.SetNonblock(fds[0], true); err != nil {
 		return nil, -1, err
 	}
-	return os.NewFile(uintptr(fds[0]), "agent stderr"), fds[1], nil
+	return os.NewFile(uintptr(fds[0]), name), fds[1], nil
 }
 
 func isTerminal(fd int) bool {

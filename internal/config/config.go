@@ -58,6 +58,9 @@ type Config struct {
 	SuccessCodes       Codes    `envconfig:"AGENTIC_SUCCESS_CODES" flag:"success-code" desc:"exit codes of the agent to report as 0"`
 	Timeout            Duration `envconfig:"AGENTIC_TIMEOUT" default:"0" flag:"timeout" desc:"bounds the run of the agent (exit 124); 0 is no bound"`
 	User               string   `envconfig:"AGENTIC_USER" flag:"user" desc:"user to work and to run everything as, by name or uid, optionally with a group after a colon; PID 1 itself stays root"`
+	TTY                string   `envconfig:"AGENTIC_TTY" default:"inherit" oneof:"inherit proxy" flag:"tty" desc:"the agent inherits agent-init's terminal, or gets one of its own between which and agent-init's own streams everything is copied"`
+	Record             string   `envconfig:"AGENTIC_RECORD" flag:"record" desc:"file, not there yet, to which what the agent's terminal shows is recorded, masked (asciicast v2); implies --tty proxy. A session within the workspace heeds the flag alone"`
+	MaskStdout         Bool     `envconfig:"AGENTIC_MASK_STDOUT" default:"0" flag:"mask-stdout" desc:"mask secrets in the agent's stdout too; where that is a terminal, implies --tty proxy"`
 	RuntimeDir         string   `envconfig:"AGENTIC_RUNTIME_DIR" flag:"runtime-dir" desc:"where boot keeps its own files; /run/agentic, else /tmp/.agentic-UID when unset"`
 	Events             Sinks    `envconfig:"AGENTIC_EVENTS" default:"auto" flag:"events" desc:"where events go besides the journal: auto (stderr unless that is a terminal), stderr, file:PATH (appended to), unix:PATH (a stream socket on which somebody listens), or none; separated by commas"`
 	EventsOverflow     string   `envconfig:"AGENTIC_EVENTS_OVERFLOW" default:"block" oneof:"block drop" flag:"events-overflow" desc:"what happens to events of a slow sink when memory and disk are full: their writers wait, or they are dropped and counted"`
@@ -74,8 +77,8 @@ var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SH
 // setting such as USER must not be ignored.
 var unsupported = map[string]string{
 	"SECRETS_WAIT": "0",
-	"INTERVAL":     "0", "TTY": "inherit", "RECORD": "", "RESULTS_DIR": "", "MAX_RUNS": "0",
-	"PROMPT_FILE": "", "MASK_STDOUT": "0", "CLAUDE_SETUP": "0",
+	"INTERVAL":     "0", "RESULTS_DIR": "", "MAX_RUNS": "0",
+	"PROMPT_FILE": "", "CLAUDE_SETUP": "0",
 	"WORKSPACE_CONTEXT": "", "WORKSPACE_CONTEXT_REPLACE": "0", "WORKSPACE_PLUGINS": "", "WORKSPACE_AGENTS": "",
 }
 

@@ -169,7 +169,7 @@ func (f field) typeName() string {
 	case List:
 		return "list"
 	}
-	if strings.HasSuffix(f.name, "_DIR") || f.name == "MCP_BASELINE" || f.name == "MCP_CONFIG" {
+	if strings.HasSuffix(f.name, "_DIR") || f.name == "MCP_BASELINE" || f.name == "MCP_CONFIG" || f.name == "RECORD" {
 		return "path"
 	}
 	return "text"
