@@ -71,6 +71,7 @@ func (s *session) join() int {
 	if bad != nil {
 		return s.refuse(problem.List{*bad})
 	}
+	s.found.Add(fetchValues(s.runtime, &launch)...)
 	tapDir := s.openOwnTap(launch)
 	p := launch.Prepare(s.command, os.Environ(), s.cfg.Agent, s.runtime, tapDir)
 	s.setMasker(p.Masker)

@@ -30,16 +30,18 @@ type command func(args []string) int
 
 func commands() map[string]command {
 	return map[string]command{
-		"run":     runCommand,
-		"exec":    execCommand,
-		"plan":    planCommand,
-		"repos":   reposCommand,
-		"events":  eventsCommand,
-		"emit":    emitCommand,
-		"status":  statusCommand,
-		"health":  healthCommand,
-		"version": versionCommand,
-		"help":    helpCommand,
+		"run":            runCommand,
+		"exec":           execCommand,
+		"plan":           planCommand,
+		"repos":          reposCommand,
+		"events":         eventsCommand,
+		"emit":           emitCommand,
+		"status":         statusCommand,
+		"health":         healthCommand,
+		"secrets":        secretsCommand,
+		"git-credential": gitCredentialCommand,
+		"version":        versionCommand,
+		"help":           helpCommand,
 	}
 }
 

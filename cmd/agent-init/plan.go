@@ -25,7 +25,7 @@ func planCommand(args []string) int {
 	found.Add(checkRecord(cfg)...)
 	workAs(cfg, &found)
 	dir := chooseRuntime(cfg, &found)
-	p := boot.New(cfg, dir, found, rest)
+	p := boot.New(cfg, dir, found, rest, nil)
 	code := exitOK
 	if len(rest) > 0 {
 		if _, err := supervise.Lookup(p.Argv[0], pathOf(p.Env)); err != nil {
@@ -57,7 +57,7 @@ func reposCommand(args []string) int {
 		return usageError("%v", err)
 	}
 	workAs(cfg, &found)
-	p := boot.New(cfg, chooseRuntime(cfg, &found), found, nil)
+	p := boot.New(cfg, chooseRuntime(cfg, &found), found, nil, nil)
 	logProblems(newLogger(os.Stderr, cfg.LogLevel, isTerminal(2)), p.RepoProblems())
 	text := p.Repos.Text()
 	if format == "json" {

@@ -59,6 +59,8 @@ type session struct {
 	recorder *asciicast.Recorder
 	// screen is the agent's terminal while it runs on one of its own.
 	screen atomic.Pointer[terminal.Proxy]
+	// keeper answers on the control socket; nil where there is none.
+	keeper *keeper
 	// id is the session id in agent-init's own events.
 	id string
 }
@@ -79,7 +81,12 @@ func runCommand(args []string) int {
 	}
 	s.found.Add(checkSinks(s.cfg)...)
 	s.found.Add(checkRecord(s.cfg)...)
-	plan := boot.New(s.cfg, s.runtime, s.found, s.command)
+	put, code, ended := s.awaitSecrets()
+	if ended {
+		return code
+	}
+	plan := boot.New(s.cfg, s.runtime, s.found, s.command, put)
+	plan.Hold(s.lock)
 	plan.Session = s.id
 	s.setMasker(plan.Masker)
 	path, notFound := s.lookup(plan.Argv[0], plan.Env)
@@ -95,6 +102,9 @@ func runCommand(args []string) int {
 		return s.bootFailed(plan, err)
 	}
 	s.lock, s.listener = plan.Lock(), plan.Listener()
+	if err := s.openControl(plan); err != nil {
+		return s.bootFailed(plan, err)
+	}
 	s.openSinks()
 	if err := s.ready(plan); err != nil {
 		return s.bootFailed(plan, err)
@@ -325,6 +335,7 @@ func (s *session) reportEnded(outcome supervise.Outcome) {
 func (s *session) finish(code int) int {
 	defer s.closeTap()
 	s.closeRecord()
+	defer s.closeControl()
 	deadline := s.drain()
 	s.reportLost()
 	s.stderr.Drain(deadline)

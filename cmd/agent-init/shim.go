@@ -75,8 +75,9 @@ func joinWorkspace(dir rundir.Dir, argv, env []string) (boot.Prepared, *problem.
 	if bad != nil {
 		return boot.Prepared{}, bad
 	}
+	found := fetchValues(dir, &launch)
 	p := launch.Prepare(argv, env, "claude", dir, "")
-	for _, w := range p.Problems {
+	for _, w := range append(found, p.Problems...) {
 		fmt.Fprintf(os.Stderr, "agent-init: %s\n", w.Error())
 	}
 	if p.File != nil {

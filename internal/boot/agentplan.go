@@ -13,14 +13,18 @@ import (
 	"agent-init/internal/problem"
 	"agent-init/internal/rundir"
 	"agent-init/internal/tap"
+	"agent-init/internal/textfile"
 )
 
 // planGit puts together what git needs: the repos whose owner may be another,
 // and the credentials in the order in which git is to try them.
 func (p *Plan) planGit() {
-	mode := gitsetup.Store
-	if p.Config.GitCredentials == "none" {
+	mode, helper := gitsetup.Store, ""
+	switch p.Config.GitCredentials {
+	case "none":
 		mode = gitsetup.None
+	case "helper":
+		mode, helper = gitsetup.Helper, p.gitHelper()
 	}
 	p.Git = gitsetup.New(gitsetup.Input{
 		Env:         p.environ.lookup,
@@ -28,13 +32,29 @@ func (p *Plan) planGit() {
 		RuntimeDir:  p.Runtime.Path,
 		SafeDirs:    p.safeDirectories(),
 		Credentials: mode,
-		Hosts:       p.credentials(),
+		Helper:      helper,
+		Hosts:       p.GitHosts(),
 	})
 	p.Problems.Add(p.Git.Problems...)
 	p.setAll(p.Git.Env)
 }
 
-func (p *Plan) credentials() []gitsetup.Host {
+// gitHelper is what git starts to ask this agent-init.
+func (p *Plan) gitHelper() string {
+	self, err := os.Executable()
+	switch {
+	case err != nil:
+		p.Problems.Add(problem.Problem{What: "cannot be git's credential helper", Why: textfile.Reason(err), Hint: "set AGENTIC_GIT_CREDENTIALS=store or none"})
+	case p.Runtime.Path == "":
+		p.Problems.Add(problem.Problem{What: "cannot be git's credential helper", Why: "there is no runtime directory for the socket",
+			Hint: "let AGENTIC_RUNTIME_DIR name a directory that can be written, or set AGENTIC_GIT_CREDENTIALS=none"})
+	}
+	return gitsetup.HelperCommand(self, "git-credential", "--control="+p.Runtime.Join(rundir.Control))
+}
+
+// GitHosts are github.com and those that the configuration names, with their
+// tokens.
+func (p *Plan) GitHosts() []gitsetup.Host {
 	github := gitsetup.Host{Name: "github.com", User: "x-access-token", Variable: "GITHUB_TOKEN"}
 	if p.environ.get("GITHUB_TOKEN") == "" {
 		github.Variable = "GH_TOKEN"

@@ -51,17 +51,25 @@ var ErrInterrupted = errors.New("interrupted by a stop signal")
 // claimRuntime locks the runtime directory. The lock is held until the process
 // ends.
 func (p *Plan) claimRuntime() error {
-	if p.Runtime.Path == "" {
+	if p.Runtime.Path == "" || p.lock != nil {
 		return nil
 	}
 	lock, err := p.Runtime.Claim()
 	if err != nil {
-		return problem.Problem{What: "cannot use runtime directory", File: p.Runtime.Path, Why: textfile.Reason(err),
-			Hint: "let AGENTIC_RUNTIME_DIR name a directory of this container alone"}
+		return NotClaimed(p.Runtime, err)
 	}
 	p.lock = lock
 	return nil
 }
+
+// NotClaimed says why the runtime directory cannot be claimed.
+func NotClaimed(dir rundir.Dir, err error) problem.Problem {
+	return problem.Problem{What: "cannot use runtime directory", File: dir.Path, Why: textfile.Reason(err),
+		Hint: "let AGENTIC_RUNTIME_DIR name a directory of this container alone"}
+}
+
+// Hold gives the plan a claim that was made before; nil where there is none.
+func (p *Plan) Hold(lock *rundir.Lock) { p.lock = lock }
 
 // Lock is the claim to the runtime directory once Apply has made it; nil where
 // there is none.

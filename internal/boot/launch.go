@@ -29,6 +29,10 @@ type Launch struct {
 	Env []string
 	// Files are the secrets that were found in files.
 	Files []SecretFile
+	// Put are the secrets that were handed over to PID 1, which the agent gets.
+	Put []string
+	// Values are theirs, for Prepare; they are never written down.
+	Values map[string]string
 	// Masked are the names of variables whose values must not be shown.
 	Masked []string
 	// Withheld are the names that the agent does not get.
@@ -56,9 +60,13 @@ func (p *Plan) launch() Launch {
 		l.Shim = p.shimDir()
 	}
 	for _, name := range p.environ.added {
-		if v := p.secrets.values[name]; v.Origin == secret.File {
+		switch v := p.secrets.values[name]; {
+		case v.Origin == secret.File:
 			l.Files = append(l.Files, SecretFile{name, v.Path})
-		} else if !slices.Contains(prepared, name) {
+		case v.Origin == secret.Put && slices.Contains(l.Withheld, name):
+		case v.Origin == secret.Put:
+			l.Put = append(l.Put, name)
+		case !slices.Contains(prepared, name):
 			l.Env = append(l.Env, name+"="+p.environ.get(name))
 		}
 	}
@@ -73,6 +81,7 @@ func (p *Plan) launchJSON() []byte {
 		event.List("secret_files", each(l.Files, func(f SecretFile) []event.Member {
 			return []event.Member{event.String("name", f.Name), event.String("path", f.Path)}
 		})...),
+		event.Strings("put", l.Put),
 		event.Strings("masked", l.Masked),
 		event.Strings("withheld", l.Withheld),
 		event.Strings("bin", l.Bin),
@@ -110,7 +119,7 @@ func ReadLaunch(dir rundir.Dir) (Launch, *problem.Problem) {
 		}
 		return out
 	}
-	l = Launch{Flags: texts("flags"), Env: texts("env"), Masked: texts("masked"), Withheld: texts("withheld"), Bin: texts("bin")}
+	l = Launch{Flags: texts("flags"), Env: texts("env"), Put: texts("put"), Masked: texts("masked"), Withheld: texts("withheld"), Bin: texts("bin")}
 	for name, field := range map[string]*string{"shim": &l.Shim, "tap": &l.Tap, "session_end_ms": &l.SessionEnd} {
 		v, _ := doc.Root.Get(name)
 		*field = v.Text
@@ -158,6 +167,9 @@ func (l Launch) Prepare(command, environ []string, setting string, dir rundir.Di
 	}
 	for _, entry := range l.Env {
 		name, value, _ := strings.Cut(entry, "=")
+		env.set(name, value)
+	}
+	for name, value := range l.Values {
 		env.set(name, value)
 	}
 	for _, f := range l.Files {

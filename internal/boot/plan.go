@@ -53,7 +53,9 @@ type Plan struct {
 	// Env is the agent's whole environment.
 	Env []string
 	// Masker hides every secret that the plan knows.
-	Masker   *secret.Masker
+	Masker *secret.Masker
+	// Masked are the values that Masker hides.
+	Masked   []string
 	Steps    []Step
 	Problems problem.List
 	// Session is the session id in agent-init's own events.
@@ -63,6 +65,8 @@ type Plan struct {
 	// HookRuns are the workspace hooks that have run.
 	HookRuns []HookRun
 
+	// put are the secrets that were handed over.
+	put      map[string]string
 	environ  *environ
 	secrets  *secrets
 	lock     *rundir.Lock
@@ -91,9 +95,10 @@ type Step struct {
 }
 
 // New gathers everything, in the order of the contract, and goes on after
-// every problem. The runtime directory and what was found before are given.
-func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []string) *Plan {
-	p := &Plan{Config: cfg, Runtime: dir, Command: command, Problems: found, environ: newEnviron(os.Environ())}
+// every problem. The runtime directory, what was found before and the secrets that
+// were handed over are given; nil where none have been yet.
+func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []string, put map[string]string) *Plan {
+	p := &Plan{Config: cfg, Runtime: dir, Command: command, Problems: found, environ: newEnviron(os.Environ()), put: put}
 	p.step("plugins", p.scanPlugins)
 	p.step("secrets", p.findSecrets)
 	p.step("directories", p.planDirectories)

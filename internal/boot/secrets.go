@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
 	"agent-init/internal/secret"
+
+	"golang.org/x/sys/unix"
 )
 
 // secrets is where the values of variables came from, by name.
@@ -28,7 +31,7 @@ func (p *Plan) findSecrets() {
 	s := &secrets{values: map[string]secret.Value{}}
 	p.secrets = s
 	s.hosts = p.gitHosts()
-	sources := secret.Sources{Env: p.environ.lookup, Dir: absolute(p.Config.SecretsDir)}
+	sources := p.Sources()
 	if _, err := os.Stat(sources.Dir); errors.Is(err, fs.ErrNotExist) {
 		p.warnAbsent("SECRETS_DIR", sources.Dir, "no secret is read from it")
 		sources.Dir = "" // one look instead of one for every name
@@ -42,13 +45,49 @@ func (p *Plan) findSecrets() {
 			p.Problems.Add(*bad)
 		}
 		s.values[name] = value
-		if value.Origin == secret.File {
+		if value.Origin == secret.File || value.Origin == secret.Put {
 			p.environ.set(name, value.Text)
 		}
 	}
 	p.meetRequirements()
+	p.warnShortPuts()
 	p.warnWithheld()
-	p.Masker = secret.NewMasker(p.maskedValues())
+	p.Masked = p.maskedValues()
+	p.Masker = secret.NewMasker(p.Masked)
+}
+
+// Sources are where the values of variables come from: the environment is
+// agent-init's own.
+func (p *Plan) Sources() secret.Sources {
+	return secret.Sources{Put: p.put, Env: os.LookupEnv, Dir: absolute(p.Config.SecretsDir)}
+}
+
+// awaiting tells whether secrets are still to be handed over.
+func (p *Plan) awaiting() bool { return p.put == nil && p.Config.SecretsWait.Duration > 0 }
+
+// Missing are the required variables without a value, each once.
+func (p *Plan) Missing() (names []string) {
+	for _, r := range p.Requirements {
+		if r.Required && !r.Set && !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+func (p *Plan) warnShortPuts() {
+	declared := func(name string) bool {
+		return slices.ContainsFunc(p.Requirements, func(r Requirement) bool { return r.Name == name && r.Secret })
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.put)) {
+		if value := p.put[name]; value != "" && secret.TooShort(value) && !declared(name) {
+			p.Problems.Add(tooShort(name))
+		}
+	}
+}
+
+func tooShort(name string) problem.Problem {
+	return problem.Problem{Severity: problem.Warning, What: "secret " + name, Why: "it is too short to be masked in output", Hint: "use one of 8 characters or more"}
 }
 
 // variables are the names to look up, each once.
@@ -70,6 +109,9 @@ func (p *Plan) variables() (names []string) {
 	}
 	for _, h := range p.secrets.hosts {
 		add(h.Variable)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.put)) {
+		add(name)
 	}
 	return names
 }
@@ -93,8 +135,8 @@ func (p *Plan) meetRequirements() {
 			req := Requirement{Requirement: r, Plugin: pl.Name}
 			first, applied := defaults[r.Name]
 			switch value := p.secrets.values[r.Name]; {
-			case value.Origin == secret.Environment:
-				req.Set, req.Origin = true, "environment"
+			case value.Origin == secret.Environment, value.Origin == secret.Put:
+				req.Set, req.Origin = true, value.Origin.String()
 			case value.Origin == secret.File:
 				req.Set, req.Origin = value.Text != "", "file"
 			case applied:
@@ -110,19 +152,23 @@ func (p *Plan) meetRequirements() {
 			}
 			p.Requirements = append(p.Requirements, req)
 			if r.Required && !req.Set {
-				p.Problems.Add(missing(pl.Manifest, req))
+				p.Problems.Add(p.missing(pl.Manifest, req))
 			}
 			if value := p.secrets.values[r.Name]; r.Secret && secret.TooShort(value.Text) && value.Text != "" {
-				p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "secret " + r.Name, Why: "it is too short to be masked in output", Hint: "use one of 8 characters or more"})
+				p.Problems.Add(tooShort(r.Name))
 			}
 		}
 	}
 }
 
-func missing(manifest string, r Requirement) problem.Problem {
+func (p *Plan) missing(manifest string, r Requirement) problem.Problem {
 	why := fmt.Sprintf("plugin %q requires %s, which is not set", r.Plugin, r.Name)
 	if r.Description != "" {
 		why += ": " + r.Description
+	}
+	if p.awaiting() {
+		return problem.Problem{Severity: problem.Warning, What: "plugin manifest", File: manifest, Line: r.Line, Column: r.Column, Why: why,
+			Hint: "hand it over with agent-init secrets put"}
 	}
 	return problem.Problem{What: "cannot meet plugin manifest", File: manifest, Line: r.Line, Column: r.Column, Why: why,
 		Hint: fmt.Sprintf("set %s, or %s_FILE to the path of a file that holds it", r.Name, r.Name)}
@@ -155,6 +201,9 @@ func (p *Plan) maskedValues() (values []string) {
 			add(r.Name, s.values[r.Name].Text)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.put)) {
+		add(name, p.put[name])
+	}
 	for _, h := range s.hosts {
 		add(h.Variable, s.values[h.Variable].Text)
 	}
@@ -169,17 +218,24 @@ func (p *Plan) maskedValues() (values []string) {
 // warnWithheld says where withholding a variable protects nothing.
 func (p *Plan) warnWithheld() {
 	for _, name := range p.Config.WithholdEnv {
-		value, _ := p.environ.lookup(name)
-		if value == "" {
+		if value, _ := p.environ.lookup(name); value == "" {
 			continue
 		}
-		if v, looked := p.secrets.values[name]; !looked || v.Origin == secret.Environment {
-			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "withheld variable " + name,
-				Why:  "it came from the environment of the container, which other processes of the same user can read in /proc",
-				Hint: "give it as a file that only root can read, " + name + "_FILE"})
-		} else if os.Getpid() != 1 {
-			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "withheld variable " + name,
-				Why: "agent-init is not PID 1, so that the same user can read it elsewhere"})
+		warn := func(file, why, hint string) {
+			p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "withheld variable " + name, File: file, Why: why, Hint: hint})
+		}
+		v, looked := p.secrets.values[name]
+		switch {
+		case !looked || v.Origin == secret.Environment:
+			warn("", "it came from the environment of the container, which other processes of the same user can read in /proc",
+				"hand it over with agent-init secrets put, or set AGENTIC_USER and give it as a file that only root can read, "+name+"_FILE")
+		case v.Origin == secret.File && unix.Faccessat(unix.AT_FDCWD, v.Path, unix.R_OK, unix.AT_EACCESS) == nil:
+			warn(v.Path, "the agent's user can read its file", "hand it over with agent-init secrets put, or set AGENTIC_USER and let only root read the file")
+		case os.Getpid() != 1:
+			warn("", "agent-init is not PID 1, so that the same user can read it elsewhere", "")
+		}
+		if p.Config.GitCredentials == "store" && slices.ContainsFunc(p.GitHosts(), func(h gitsetup.Host) bool { return h.Variable == name }) {
+			warn("", "git's credential store holds it on disk, where the agent can read it", "set AGENTIC_GIT_CREDENTIALS=helper")
 		}
 	}
 }

@@ -41,7 +41,8 @@ type Config struct {
 	WorkspaceDir       string   `envconfig:"AGENTIC_WORKSPACE_DIR" default:"/workspace" flag:"workspace-dir" desc:"gets artifacts/input, artifacts/output and repos"`
 	WorkspaceID        string   `envconfig:"AGENTIC_WORKSPACE_ID" legacy:"WORKSPACE_ID" desc:"name of the workspace; the session id unless that is set"`
 	SecretsDir         string   `envconfig:"AGENTIC_SECRETS_DIR" default:"/run/secrets" flag:"secrets-dir" desc:"directory of secret files named after variables"`
-	GitCredentials     string   `envconfig:"AGENTIC_GIT_CREDENTIALS" default:"store" oneof:"store none" flag:"git-credentials" desc:"write tokens to git's credential store, or leave credentials alone"`
+	SecretsWait        Duration `envconfig:"AGENTIC_SECRETS_WAIT" default:"0" flag:"secrets-wait" desc:"wait so long for 'agent-init secrets put' before boot; 0 waits for nothing"`
+	GitCredentials     string   `envconfig:"AGENTIC_GIT_CREDENTIALS" default:"store" oneof:"store helper none" flag:"git-credentials" desc:"write tokens to git's credential store, have git ask agent-init each time, or leave credentials alone"`
 	GitHosts           string   `envconfig:"AGENTIC_GIT_HOSTS" flag:"git-hosts" desc:"more hosts with credentials, as HOST=USER:VARIABLE, comma-separated"`
 	WithholdEnv        List     `envconfig:"AGENTIC_WITHHOLD_ENV" sep:",: " flag:"withhold-env" desc:"names of variables to remove from the agent's environment"`
 	SessionID          string   `envconfig:"AGENTIC_SESSION_ID" flag:"session-id" desc:"session id in agent-init's own events; WORKSPACE_ID or a UUID when unset"`
@@ -76,8 +77,7 @@ var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SH
 // with the values that ask for nothing. Any other value refuses boot: a
 // setting such as USER must not be ignored.
 var unsupported = map[string]string{
-	"SECRETS_WAIT": "0",
-	"INTERVAL":     "0", "RESULTS_DIR": "", "MAX_RUNS": "0",
+	"INTERVAL": "0", "RESULTS_DIR": "", "MAX_RUNS": "0",
 	"PROMPT_FILE": "", "CLAUDE_SETUP": "0",
 	"WORKSPACE_CONTEXT": "", "WORKSPACE_CONTEXT_REPLACE": "0", "WORKSPACE_PLUGINS": "", "WORKSPACE_AGENTS": "",
 }

@@ -21,9 +21,8 @@ var ErrRefused = errors.New("agent-init there does not talk to this user")
 const replyTime = 20 * time.Second
 
 // Ask sends a request to the socket at path and waits for the reply. trusted
-// tells whose sockets are asked besides root's and this user's own: what is sent
-// may be a secret.
-func Ask(path string, trusted func(uid int) bool, request ...string) ([]string, error) {
+// tells whether whoever listens there may be asked: what is sent may be a secret.
+func Ask(path string, trusted func(Peer) bool, request ...string) ([]string, error) {
 	message, err := encode(request)
 	if err != nil {
 		return nil, err
@@ -33,12 +32,12 @@ func Ask(path string, trusted func(uid int) bool, request ...string) ([]string, 
 		return nil, err
 	}
 	defer conn.Close()
-	uid, err := peer(conn)
+	listener, err := peerOf(conn)
 	if err != nil {
 		return nil, err
 	}
-	if uid != 0 && uid != os.Geteuid() && (trusted == nil || !trusted(uid)) {
-		return nil, fmt.Errorf("it belongs to uid %d, and this is uid %d", uid, os.Geteuid())
+	if !trusted(listener) {
+		return nil, fmt.Errorf("process %d of uid %d listens there, which is not agent-init", listener.PID, listener.UID)
 	}
 	conn.SetDeadline(time.Now().Add(replyTime))
 	if _, err := conn.Write(message); err != nil && !errors.Is(err, unix.EPIPE) {

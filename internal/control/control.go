@@ -105,18 +105,26 @@ func again(call func() (int, error)) (n int, err error) {
 	}
 }
 
-// peer is the user at the other end of a connection.
-func peer(f *os.File) (uid int, err error) {
+// Peer is the process at the other end of a connection, as it was when it
+// connected or began to listen.
+type Peer struct {
+	// PID is 0 where it lives in another PID namespace.
+	PID int
+	// UID is the effective one.
+	UID int
+}
+
+func peerOf(f *os.File) (Peer, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return -1, err
+		return Peer{}, err
 	}
 	var cred *unix.Ucred
 	if bad := conn.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); bad != nil {
-		return -1, bad
+		return Peer{}, bad
 	}
 	if err != nil {
-		return -1, os.NewSyscallError("getsockopt", err)
+		return Peer{}, os.NewSyscallError("getsockopt", err)
 	}
-	return int(cred.Uid), nil
+	return Peer{PID: int(cred.Pid), UID: int(cred.Uid)}, nil
 }

@@ -18,7 +18,7 @@ import (
 // TestMain makes this binary a client of another user's.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("ASK_AT"); path != "" {
-		reply, err := Ask(path, func(int) bool { return true }, "who")
+		reply, err := Ask(path, anybody, "who")
 		if err != nil {
 			os.Stdout.WriteString(err.Error())
 		} else {
@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func serve(t *testing.T, path string, handle func([]string) []string, users ...int) *Server {
+func serve(t *testing.T, path string, handle func([]string) []string) *Server {
 	t.Helper()
-	s, err := Listen(path, users...)
+	s, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,8 @@ func serve(t *testing.T, path string, handle func([]string) []string, users ...i
 	t.Cleanup(s.Close)
 	return s
 }
+
+func anybody(Peer) bool { return true }
 
 func echo(request []string) []string { return request }
 
@@ -53,12 +55,12 @@ func TestRequestsGetTheirReplies(t *testing.T) {
 			t.Error(info, err)
 		}
 		for _, request := range [][]string{{"a", "", "b\x00\nc"}, {strings.Repeat("x", Limit-4)}, nil} {
-			reply, err := Ask(path, nil, request...)
+			reply, err := Ask(path, anybody, request...)
 			if err != nil || !slices.Equal(reply, request) {
 				t.Errorf("%d texts, %v", len(reply), err)
 			}
 		}
-		if _, err := Ask(path, nil, strings.Repeat("x", Limit)); err == nil || !strings.Contains(err.Error(), "more than the limit") {
+		if _, err := Ask(path, anybody, strings.Repeat("x", Limit)); err == nil || !strings.Contains(err.Error(), "more than the limit") {
 			t.Error(err)
 		}
 	}
@@ -66,12 +68,12 @@ func TestRequestsGetTheirReplies(t *testing.T) {
 
 func TestNobodyThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
-	if _, err := Ask(path, nil, "x"); !errors.Is(err, ErrAbsent) {
+	if _, err := Ask(path, anybody, "x"); !errors.Is(err, ErrAbsent) {
 		t.Error(err)
 	}
 	s := serve(t, path, echo)
 	s.Close()
-	if _, err := Ask(path, nil, "x"); !errors.Is(err, ErrAbsent) {
+	if _, err := Ask(path, anybody, "x"); !errors.Is(err, ErrAbsent) {
 		t.Error(err)
 	}
 	// As after a crash: the file is there and nobody listens.
@@ -83,17 +85,27 @@ func TestNobodyThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	syscall.Close(fd)
-	if _, err := Ask(path, nil, "x"); !errors.Is(err, ErrAbsent) {
+	if _, err := Ask(path, anybody, "x"); !errors.Is(err, ErrAbsent) {
 		t.Error(err)
 	}
 	serve(t, path, echo)
-	if reply, err := Ask(path, nil, "x"); err != nil || !slices.Equal(reply, []string{"x"}) {
+	if reply, err := Ask(path, anybody, "x"); err != nil || !slices.Equal(reply, []string{"x"}) {
 		t.Error(reply, err)
 	}
 }
 
-// TestS7OtherUsersAreNotAnswered has a client of another user, and of one that
-// is let in.
+// TestS7WhoListensIsKnown has a client that asks one process only.
+func TestS7WhoListensIsKnown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control")
+	var asked atomic.Int32
+	serve(t, path, func(r []string) []string { asked.Add(1); return r })
+	_, err := Ask(path, func(p Peer) bool { return p != Peer{os.Getpid(), os.Geteuid()} }, "a secret")
+	if err == nil || !strings.Contains(err.Error(), "which is not agent-init") || asked.Load() != 0 {
+		t.Error(err, asked.Load())
+	}
+}
+
+// TestS7OtherUsersAreNotAnswered has a client of another user.
 func TestS7OtherUsersAreNotAnswered(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {
@@ -137,15 +149,8 @@ func TestS7OtherUsersAreNotAnswered(t *testing.T) {
 	if got := ask(path, 1000); got != ErrRefused.Error() || asked.Load() != 0 {
 		t.Error(got, asked.Load())
 	}
-	path = filepath.Join(dir, "shared")
-	serve(t, path, count, 1000)
-	for uid, want := range map[uint32]string{0: "who", 1000: "who"} {
-		if got := ask(path, uid); got != want {
-			t.Error(uid, got)
-		}
-	}
-	if got := ask(path, 1001); !strings.Contains(got, "permission denied") {
-		t.Error(got)
+	if got := ask(path, 0); got != "who" || asked.Load() != 1 {
+		t.Error(got, asked.Load())
 	}
 }
 
@@ -172,7 +177,7 @@ func TestBadRequestsHarmNobody(t *testing.T) {
 	if asked.Load() != 0 {
 		t.Error(asked.Load(), "bad requests reached the handler")
 	}
-	if reply, err := Ask(path, nil, "x"); err != nil || len(reply) != 1 {
+	if reply, err := Ask(path, anybody, "x"); err != nil || len(reply) != 1 {
 		t.Error(reply, err)
 	}
 }
@@ -198,7 +203,7 @@ func TestManyClients(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if reply, err := Ask(path, nil, "x"); err != nil || !slices.Equal(reply, []string{"x"}) {
+			if reply, err := Ask(path, anybody, "x"); err != nil || !slices.Equal(reply, []string{"x"}) {
 				t.Error(reply, err)
 			}
 		})
@@ -223,7 +228,7 @@ func TestCloseWhileServing(t *testing.T) {
 	}()
 	replied := make(chan error)
 	go func() {
-		_, err := Ask(path, nil, "x")
+		_, err := Ask(path, anybody, "x")
 		replied <- err
 	}()
 	<-taken

@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +27,6 @@ const (
 type Server struct {
 	path   string
 	socket *os.File
-	users  []int
 	slots  chan struct{}
 	// done is closed by Close.
 	done   chan struct{}
@@ -37,9 +35,9 @@ type Server struct {
 	busy sync.RWMutex
 }
 
-// Listen makes the socket at path, in a directory that must exist. It is for
-// root and the given users; its file is the first one's, or this process's user's.
-func Listen(path string, users ...int) (*Server, error) {
+// Listen makes the socket at path, in a directory that must exist, for root and
+// the user that this process works as.
+func Listen(path string) (*Server, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -48,17 +46,17 @@ func Listen(path string, users ...int) (*Server, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	socket := os.NewFile(uintptr(fd), path)
-	if err := bind(fd, path, users); err != nil {
+	if err := bind(fd, path); err != nil {
 		socket.Close()
 		return nil, err
 	}
-	return &Server{path: path, socket: socket, users: append([]int{0, os.Geteuid()}, users...),
+	return &Server{path: path, socket: socket,
 		slots: make(chan struct{}, connections), done: make(chan struct{})}, nil
 }
 
 // bind closes the file to others before anybody can connect, which needs the
 // listening.
-func bind(fd int, path string, users []int) error {
+func bind(fd int, path string) error {
 	where, release, err := address(path)
 	if err != nil {
 		return err
@@ -69,11 +67,6 @@ func bind(fd int, path string, users []int) error {
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return err
-	}
-	if len(users) > 0 && users[0] != os.Geteuid() {
-		if err := os.Chown(path, users[0], -1); err != nil {
-			return err
-		}
 	}
 	return os.NewSyscallError("listen", unix.Listen(fd, backlog))
 }
@@ -128,7 +121,7 @@ func (s *Server) accept() (*os.File, error) {
 // answer serves one connection. Whoever may not ask gets no word.
 func (s *Server) answer(conn *os.File, handle func([]string) []string) {
 	conn.SetDeadline(time.Now().Add(exchange))
-	if uid, err := peer(conn); err != nil || !slices.Contains(s.users, uid) {
+	if p, err := peerOf(conn); err != nil || p.UID != 0 && p.UID != os.Geteuid() {
 		return
 	}
 	request, err := decode(conn)

@@ -37,6 +37,8 @@ const (
 	// GitCredentials takes the place of ~/.git-credentials where the home
 	// cannot be written.
 	GitCredentials = "git-credentials"
+	// Control is the socket on which agent-init answers, where a setting needs it.
+	Control = "control"
 	// Bin holds programs that come first on the agent's PATH.
 	Bin = "bin"
 	// Taps holds the directories of taps.
@@ -45,7 +47,7 @@ const (
 	Views = "views"
 )
 
-var names = append([]string{Report, Repos, MCP, Launch, GitCredentials, Bin, Taps, Views}, journal.Names...)
+var names = append([]string{Report, Repos, MCP, Launch, GitCredentials, Control, Bin, Taps, Views}, journal.Names...)
 
 // Dir is a runtime directory that has been chosen but not necessarily made.
 type Dir struct {
@@ -82,6 +84,22 @@ func Choose(explicit string) (Dir, *problem.Problem) {
 		}
 	}
 	return Dir{}, nil
+}
+
+// Places are where the runtime directory of a live workspace may be, seen by this
+// process: root also finds that of the given user.
+func Places(explicit string, user int) (paths []string) {
+	if explicit != "" {
+		if path, err := filepath.Abs(explicit); err == nil {
+			explicit = path
+		}
+		return []string{explicit}
+	}
+	paths = []string{Preferred, fallback(os.Geteuid())}
+	if os.Geteuid() == 0 && user > 0 {
+		paths = append(paths, fallback(user))
+	}
+	return paths
 }
 
 func fallback(uid int) string { return "/tmp/.agentic-" + strconv.Itoa(uid) }
