@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agent-init/internal/githook"
 	"agent-init/internal/tap"
 )
 
@@ -46,11 +47,13 @@ func commands() map[string]command {
 }
 
 func main() {
-	switch filepath.Base(os.Args[0]) {
-	case tap.Name, tap.ExecName:
+	switch name := filepath.Base(os.Args[0]); {
+	case name == tap.Name || name == tap.ExecName:
 		os.Exit(tap.Exec(os.Args, os.Environ()))
-	case tap.ShimName:
+	case name == tap.ShimName:
 		os.Exit(shim(os.Args))
+	case githook.Known(name):
+		os.Exit(githook.Dispatch(os.Args, os.Environ()))
 	}
 	os.Exit(dispatch(os.Args[1:]))
 }

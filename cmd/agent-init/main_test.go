@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"agent-init/internal/config"
+	"agent-init/internal/githook"
 	"agent-init/internal/tap"
 )
 
@@ -19,8 +20,8 @@ func TestMain(m *testing.M) {
 		os.Unsetenv("RUN_AS_AGENT_INIT")
 		main()
 	}
-	switch filepath.Base(os.Args[0]) {
-	case tap.Name, tap.ExecName, tap.ShimName:
+	switch name := filepath.Base(os.Args[0]); {
+	case name == tap.Name, name == tap.ExecName, name == tap.ShimName, githook.Known(name):
 		main()
 	}
 	testscript.Main(m, map[string]func(){"agent-init": main})

@@ -31,11 +31,13 @@ func (p *Plan) planGit() {
 		Home:        p.environ.get("HOME"),
 		RuntimeDir:  p.Runtime.Path,
 		SafeDirs:    p.safeDirectories(),
+		HooksPath:   p.hooksPath(),
 		Credentials: mode,
 		Helper:      helper,
 		Hosts:       p.GitHosts(),
 	})
 	p.Problems.Add(p.Git.Problems...)
+	p.reportOtherHooks()
 	p.setAll(p.Git.Env)
 }
 

@@ -29,6 +29,7 @@ func (p *Plan) Apply(interrupted func() bool) error {
 		{"make shim", p.makeShim},
 		{"make tap", p.openTap},
 		{"write workspace", p.makeDirectories},
+		{"make git hooks", p.makeGitHooks},
 		{"write git", p.writeGit},
 		{"write files", p.writeFiles},
 	}

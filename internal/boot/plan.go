@@ -12,6 +12,7 @@ import (
 	"agent-init/internal/agent"
 	"agent-init/internal/atomicfile"
 	"agent-init/internal/config"
+	"agent-init/internal/githook"
 	"agent-init/internal/gitsetup"
 	"agent-init/internal/mcp"
 	"agent-init/internal/plugin"
@@ -40,7 +41,9 @@ type Plan struct {
 	// MCPPath is where the merged config goes; empty when it goes nowhere.
 	MCPPath string
 	Git     gitsetup.Plan
-	Runtime rundir.Dir
+	// GitHooks run in every repository, in this order, before its own.
+	GitHooks []githook.Hook
+	Runtime  rundir.Dir
 	// CLI is the agent CLI that the shim starts.
 	CLI tap.CLI
 	// Tap is the directory of the tap that collects the events of the agent's
@@ -104,6 +107,7 @@ func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []strin
 	p.step("directories", p.planDirectories)
 	p.step("repos", p.scanRepos)
 	p.step("mcp", p.mergeMCP)
+	p.step("git hooks", p.findGitHooks)
 	p.step("git", p.planGit)
 	p.step("agent", p.planAgent)
 	return p

@@ -36,6 +36,7 @@ func (p *Plan) facts() []event.Member {
 		event.List("mcp_left_out", p.reportLeftOut()...),
 		event.List("repos", p.reportRepos()...),
 		event.List("git", p.reportGit()...),
+		event.List("git_hooks", each(p.GitHooks, reportGitHook)...),
 		event.List("warnings", each(p.Problems.Only(problem.Warning), reportProblem)...),
 	}
 }
@@ -158,6 +159,9 @@ func document(members []event.Member) []byte {
 func (p *Plan) addedNames() []string { return p.environ.added }
 
 func (p *Plan) fileNames() (names []string) {
+	if dir := p.hooksPath(); dir != "" {
+		names = append(names, dir)
+	}
 	for _, f := range p.Git.Files {
 		names = append(names, f.Path)
 	}

@@ -59,6 +59,9 @@ func (p *Plan) Text() string {
 	for _, s := range p.Git.Settings {
 		row("%s = %s", s.Key, shown(s.Value))
 	}
+	for _, h := range p.GitHooks {
+		row("hook %s  %s", h.Name, problem.Path(h.Path))
+	}
 
 	section("Writes")
 	for _, dir := range p.Directories {

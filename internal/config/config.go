@@ -44,6 +44,7 @@ type Config struct {
 	SecretsWait        Duration `envconfig:"AGENTIC_SECRETS_WAIT" default:"0" flag:"secrets-wait" desc:"wait so long for 'agent-init secrets put' before boot; 0 waits for nothing"`
 	GitCredentials     string   `envconfig:"AGENTIC_GIT_CREDENTIALS" default:"store" oneof:"store helper none" flag:"git-credentials" desc:"write tokens to git's credential store, have git ask agent-init each time, or leave credentials alone"`
 	GitHosts           string   `envconfig:"AGENTIC_GIT_HOSTS" flag:"git-hosts" desc:"more hosts with credentials, as HOST=USER:VARIABLE, comma-separated"`
+	GitHooksDir        string   `envconfig:"AGENTIC_GIT_HOOKS_DIR" default:"/opt/agentic/git-hooks" flag:"git-hooks-dir" desc:"directory of git hooks that run in every repo, before the plugins' and the repo's own"`
 	WithholdEnv        List     `envconfig:"AGENTIC_WITHHOLD_ENV" sep:",: " flag:"withhold-env" desc:"names of variables to remove from the agent's environment"`
 	SessionID          string   `envconfig:"AGENTIC_SESSION_ID" flag:"session-id" desc:"session id in agent-init's own events; WORKSPACE_ID or a UUID when unset"`
 	AgentWorkspaceDir  string   `envconfig:"AGENTIC_AGENT_WORKSPACE_DIR" legacy:"AGENT_WORKSPACE_DIR" desc:"agentWorkspaceDir for workspace hooks; WORKSPACE_DIR when unset"`

@@ -141,7 +141,7 @@ func (b *block) add(line string, raw []byte) {
 
 func isOwnHeader(line string) bool {
 	switch line {
-	case "[user]", "[init]", "[safe]", "[credential]":
+	case "[user]", "[init]", "[safe]", "[core]", "[credential]":
 		return true
 	}
 	return strings.HasPrefix(line, `[credential "https://`)

@@ -48,7 +48,9 @@ type Input struct {
 	// RuntimeDir is the runtime directory; empty when there is none.
 	RuntimeDir string
 	// SafeDirs are directories that git must accept whoever owns them.
-	SafeDirs    []string
+	SafeDirs []string
+	// HooksPath is the directory of composed hooks; empty where there are none.
+	HooksPath   string
 	Credentials Mode
 	// Helper is what git is to start in mode Helper: see HelperCommand.
 	Helper string

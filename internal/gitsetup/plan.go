@@ -38,6 +38,7 @@ func New(in Input) Plan {
 	for _, dir := range p.safeDirectories() {
 		p.set("safe.directory", dir, "")
 	}
+	p.hooks()
 	switch in.Credentials {
 	case Store:
 		p.storeCredentials()

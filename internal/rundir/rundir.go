@@ -45,9 +45,11 @@ const (
 	Taps = "taps"
 	// Views holds what the agent CLI is given in place of some plugins.
 	Views = "views"
+	// GitHooks is the core.hooksPath.
+	GitHooks = "git-hooks"
 )
 
-var names = append([]string{Report, Repos, MCP, Launch, GitCredentials, Control, Bin, Taps, Views}, journal.Names...)
+var names = append([]string{Report, Repos, MCP, Launch, GitCredentials, Control, Bin, Taps, Views, GitHooks}, journal.Names...)
 
 // Dir is a runtime directory that has been chosen but not necessarily made.
 type Dir struct {
