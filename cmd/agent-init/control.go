@@ -107,7 +107,7 @@ func (k *keeper) learn(plan *boot.Plan, helper bool) {
 	defer k.mu.Unlock()
 	k.hosts = nil
 	if helper {
-		k.hosts = plan.GitHosts()
+		k.hosts = slices.DeleteFunc(plan.GitHosts(), func(h gitsetup.Host) bool { return !h.Wanted() })
 	}
 	k.sources = plan.Sources()
 	if k.masked == nil {

@@ -29,6 +29,7 @@ var denied = map[string]string{
 	"go.opentelemetry.io":           "telemetry exporters belong to the host tool",
 	"google.golang.org":             "gRPC belongs nowhere near PID 1",
 	"agent-init/internal/standin":   "test code in the product",
+	"agent-init/internal/gitserver": "test code in the product",
 	"github.com/Masterminds/semver": "0.5 ms of init; x/mod/semver does",
 }
 

@@ -25,7 +25,7 @@ func (p *planner) useHelper() {
 	var hosts []string
 	for _, h := range p.in.Hosts {
 		switch why := CheckToken(h.Token); {
-		case h.Token == "" && isDefault(h):
+		case !h.Wanted():
 			continue
 		case h.Token == "":
 			p.warn("no git credential for "+h.Name, "", h.Variable+" has no value yet", "it is looked up again whenever git asks")
@@ -51,6 +51,10 @@ func (p *planner) useHelper() {
 // isHelper tells a helper for every host. Those for single hosts are meant for
 // them.
 func isHelper(e Entry) bool { return e.Key == "credential.helper" && e.Value != "" }
+
+// Wanted tells whether git is to ask agent-init for a host: not for github.com
+// where nobody has given a token.
+func (h Host) Wanted() bool { return h.Token != "" || !isDefault(h) }
 
 // CheckToken says why git cannot be given a token; it is empty where it can.
 func CheckToken(token string) (why string) {
