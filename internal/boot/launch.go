@@ -192,8 +192,11 @@ func (l Launch) Prepare(command, environ []string, setting string, dir rundir.Di
 			read()
 		}
 		if bad != nil {
-			bad.Severity = problem.Warning
-			out.Problems.Add(*bad)
+			// What the command does not get it need not read.
+			if !slices.Contains(l.Withheld, f.Name) {
+				bad.Severity = problem.Warning
+				out.Problems.Add(*bad)
+			}
 			continue
 		}
 		env.set(f.Name, value.Text)
