@@ -44,16 +44,23 @@ func (p *Proxy) awaitInput() bool {
 		p.mu.Lock()
 		state := p.state
 		p.mu.Unlock()
+		wait := -1
 		fds := []unix.PollFd{{Fd: int32(p.wake), Events: unix.POLLIN}, {Fd: 0, Events: unix.POLLIN}}
 		switch state {
 		case closed:
 			return false
 		case active:
+		case background:
+			fds, wait = fds[:1], foregroundPause
 		default:
 			fds = fds[:1]
 		}
-		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR && err != unix.EAGAIN {
+		n, err := unix.Poll(fds, wait)
+		if err != nil && err != unix.EINTR && err != unix.EAGAIN {
 			return false
+		}
+		if n == 0 && inForeground() {
+			p.Resume()
 		}
 		if fds[0].Revents != 0 {
 			var count [8]byte
@@ -65,6 +72,10 @@ func (p *Proxy) awaitInput() bool {
 		}
 	}
 }
+
+// foregroundPause, in milliseconds, is how often somebody in the background looks
+// whether a shell has put it into the foreground, of which it is not told.
+const foregroundPause = 100
 
 // suspends tells whether keys hold the one that suspends, and that it is meant
 // for the agent itself and not for a job of its.

@@ -70,6 +70,8 @@ const (
 	active
 	// background: our terminal is somebody else's; output alone is copied.
 	background
+	// suspended: as background, until we are continued.
+	suspended
 	// closed: our terminal is as it was.
 	closed
 )
@@ -224,7 +226,7 @@ func (p *Proxy) Suspend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == active {
-		p.leave(background)
+		p.leave(suspended)
 	}
 }
 
@@ -232,7 +234,7 @@ func (p *Proxy) Suspend() {
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state == background {
+	if p.state == background || p.state == suspended {
 		p.enter()
 		p.resize()
 	}
