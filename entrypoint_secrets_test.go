@@ -91,7 +91,9 @@ func TestB5HelperForDockerExec(t *testing.T) {
 			"AGENTIC_GIT_HOSTS="+server.Host+"=oauth2:GIT_ACCESS"))
 	w.await("cloned\n")
 	wantIn(t, w.logs().stdout, "in-the-repo\n0\ncloned\n")
-	clone := func() result { return w.exec("sh", "-c", "rm -rf /tmp/x; git clone -q "+server.URL+" /tmp/x && ls /tmp/x") }
+	clone := func() result {
+		return w.exec("sh", "-c", "rm -rf /tmp/x; git clone -q "+server.URL+" /tmp/x && ls /tmp/x")
+	}
 	wantIn(t, clone().String(), "exit code 0\nstdout: in-the-repo\n")
 
 	server.SetToken(rotated)

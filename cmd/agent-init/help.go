@@ -20,6 +20,9 @@ Usage:
   agent-init health                            exit 0 while the agent runs, else 1
   agent-init events [--follow] [--type T]... [--since D] [--format text|json]
                                                show the workspace's events
+  agent-init secrets put                       hand over secrets, a JSON object on stdin, to a
+                                               boot that waits for them
+  agent-init git-credential get|store|erase    git's credential helper
   agent-init version                           print the version
   agent-init help [config]                     print this, or every setting
 
@@ -43,7 +46,7 @@ Variables used most (agent-init help config prints all of them):
   AGENTIC_MCP_BASELINE    baseline MCP config, /opt/agentic/mcp.json
   AGENTIC_WORKSPACE_DIR   the workspace, /workspace
   AGENTIC_SECRETS_DIR     files named after variables, /run/secrets
-  AGENTIC_GIT_CREDENTIALS store or none
+  AGENTIC_GIT_CREDENTIALS store, helper or none
   AGENTIC_WITHHOLD_ENV    variables that the agent does not get
   AGENTIC_STOP_GRACE      time from the stop signal to the end, 8s
   AGENTIC_LOG_LEVEL       debug, info, warn or error

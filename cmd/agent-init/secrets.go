@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agent-init/internal/boot"
 	"agent-init/internal/config"
 	"agent-init/internal/control"
@@ -92,6 +94,8 @@ func secretsCommand(args []string) int {
 		// It may be a secret.
 		return usageError("secrets put takes no argument: names and values come on stdin")
 	}
+	// Others of the same user must not read them here either.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	data, err := io.ReadAll(io.LimitReader(os.Stdin, secret.PutLimit+1))
 	if err != nil {
 		return notTaken(problem.Problem{What: "cannot read stdin", Why: textfile.Reason(err)})

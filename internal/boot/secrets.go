@@ -232,7 +232,7 @@ func (p *Plan) warnWithheld() {
 		case v.Origin == secret.File && unix.Faccessat(unix.AT_FDCWD, v.Path, unix.R_OK, unix.AT_EACCESS) == nil:
 			warn(v.Path, "the agent's user can read its file", "hand it over with agent-init secrets put, or set AGENTIC_USER and let only root read the file")
 		case os.Getpid() != 1:
-			warn("", "agent-init is not PID 1, so that the same user can read it elsewhere", "")
+			warn("", "agent-init is not PID 1, whose memory and environment it cannot protect", "")
 		}
 		if p.Config.GitCredentials == "store" && slices.ContainsFunc(p.GitHosts(), func(h gitsetup.Host) bool { return h.Variable == name }) {
 			warn("", "git's credential store holds it on disk, where the agent can read it", "set AGENTIC_GIT_CREDENTIALS=helper")
