@@ -16,7 +16,6 @@ import (
 	"agent-init/internal/gitsetup"
 	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
-	"agent-init/internal/relay"
 	"agent-init/internal/rundir"
 	"agent-init/internal/secret"
 	"agent-init/internal/textfile"
@@ -56,7 +55,6 @@ const (
 // other processes of the workspace.
 type keeper struct {
 	server *control.Server
-	output *relay.Output
 
 	mu    sync.Mutex
 	phase phase
@@ -68,8 +66,9 @@ type keeper struct {
 	// hosts are those whose credentials git may be told; none before boot is over.
 	hosts   []gitsetup.Host
 	sources secret.Sources
-	// masked are the values that the output masks.
-	masked []string
+	// masker hides secrets, and rotated those that came after it was made.
+	masker  *secret.Masker
+	rotated []string
 }
 
 // newKeeper opens the socket in a runtime directory that is claimed.
@@ -80,7 +79,7 @@ func (s *session) newKeeper(p phase) error {
 		return problem.Problem{What: "cannot make the control socket", File: path, Why: textfile.Reason(err),
 			Hint: "let AGENTIC_RUNTIME_DIR name a directory that can hold a socket"}
 	}
-	s.keeper = &keeper{server: server, output: s.stderr, phase: p, handed: make(chan struct{}), withheld: s.cfg.WithholdEnv}
+	s.keeper = &keeper{server: server, phase: p, handed: make(chan struct{}), withheld: s.cfg.WithholdEnv}
 	go server.Serve(s.keeper.answer)
 	return nil
 }
@@ -101,7 +100,7 @@ func (s *session) openControl(plan *boot.Plan) error {
 	return nil
 }
 
-// learn takes over what a plan says. Values that have been masked stay so.
+// learn takes over what a plan says. Values that were hidden stay so.
 func (k *keeper) learn(plan *boot.Plan, helper bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,18 +109,8 @@ func (k *keeper) learn(plan *boot.Plan, helper bool) {
 		k.hosts = slices.DeleteFunc(plan.GitHosts(), func(h gitsetup.Host) bool { return !h.Wanted() })
 	}
 	k.sources = plan.Sources()
-	if k.masked == nil {
-		// That is what the output masks already.
-		k.masked = slices.Clone(plan.Masked)
-		return
-	}
-	k.mask(slices.DeleteFunc(slices.Clone(plan.Masked), func(v string) bool { return slices.Contains(k.masked, v) })...)
-}
-
-// mask has the output hide more values.
-func (k *keeper) mask(values ...string) {
-	k.masked = append(k.masked, values...)
-	k.output.SetMasker(secret.NewMasker(k.masked))
+	k.masker = plan.Masker
+	k.masker.Add(k.rotated...)
 }
 
 // closeControl ends the answering.
@@ -209,8 +198,9 @@ func (k *keeper) credential(q gitsetup.Query) []string {
 	if why := gitsetup.CheckToken(value.Text); why != "" {
 		return []string{replyRefused, h.Variable + ": " + why}
 	}
-	if !slices.Contains(k.masked, value.Text) {
-		k.mask(value.Text)
+	if !slices.Contains(k.rotated, value.Text) {
+		k.rotated = append(k.rotated, value.Text)
+		k.masker.Add(value.Text)
 	}
 	return []string{replyOK, h.User, value.Text}
 }

@@ -59,6 +59,8 @@ type session struct {
 	recorder *asciicast.Recorder
 	// screen is the agent's terminal while it runs on one of its own.
 	screen atomic.Pointer[terminal.Proxy]
+	// put are the secrets that were handed over; nil where none were.
+	put map[string]string
 	// keeper answers on the control socket; nil where there is none.
 	keeper *keeper
 	// id is the session id in agent-init's own events.
@@ -81,11 +83,10 @@ func runCommand(args []string) int {
 	}
 	s.found.Add(checkSinks(s.cfg)...)
 	s.found.Add(checkRecord(s.cfg)...)
-	put, code, ended := s.awaitSecrets()
-	if ended {
+	if code, ended := s.awaitSecrets(); ended {
 		return code
 	}
-	plan := boot.New(s.cfg, s.runtime, s.found, s.command, put)
+	plan := boot.New(s.cfg, s.runtime, s.found, s.command, s.put)
 	plan.Hold(s.lock)
 	plan.Session = s.id
 	s.setMasker(plan.Masker)

@@ -27,27 +27,27 @@ const exitNotTaken = 1
 
 // awaitSecrets waits for "agent-init secrets put", if the configuration says so,
 // before anything is looked up. Where boot does not start it returns the exit code.
-func (s *session) awaitSecrets() (put map[string]string, code int, ended bool) {
+func (s *session) awaitSecrets() (code int, ended bool) {
 	limit := s.cfg.SecretsWait.Duration
 	if limit == 0 {
-		return nil, 0, false
+		return 0, false
 	}
 	if s.runtime.Path == "" && !s.found.Refuses() {
 		s.found.Add(problem.Problem{What: "cannot wait for secrets", Why: "there is no runtime directory for the socket",
 			Hint: "let AGENTIC_RUNTIME_DIR name a directory that can be written"})
 	}
 	if s.found.Refuses() {
-		return nil, s.refuse(s.found), true
+		return s.refuse(s.found), true
 	}
 	lock, err := s.runtime.Claim()
 	if err != nil {
-		return nil, s.refuse(append(s.found, boot.NotClaimed(s.runtime, err))), true
+		return s.refuse(append(s.found, boot.NotClaimed(s.runtime, err))), true
 	}
 	s.lock = lock
 	if err := s.newKeeper(waiting); err != nil {
 		var p problem.Problem
 		errors.As(err, &p)
-		return nil, s.refuse(append(s.found, p)), true
+		return s.refuse(append(s.found, p)), true
 	}
 	s.log.Info().Str("limit", limit.String()).Msg("waiting for agent-init secrets put")
 	timer := time.NewTimer(limit)
@@ -57,15 +57,15 @@ func (s *session) awaitSecrets() (put map[string]string, code int, ended bool) {
 	case <-s.super.Stop():
 	case <-timer.C:
 	}
-	put = s.keeper.giveUp()
+	s.put = s.keeper.giveUp()
 	switch {
 	case s.stopRequested():
-		return nil, s.bootFailed(&boot.Plan{Problems: s.found}, boot.ErrInterrupted), true
-	case put == nil:
-		return nil, s.refuse(s.notHanded(limit)), true
+		return s.bootFailed(&boot.Plan{Problems: s.found}, boot.ErrInterrupted), true
+	case s.put == nil:
+		return s.refuse(s.notHanded(limit)), true
 	}
-	s.log.Info().Strs("names", slices.Sorted(maps.Keys(put))).Msg("secrets were handed over")
-	return put, 0, false
+	s.log.Info().Strs("names", slices.Sorted(maps.Keys(s.put))).Msg("secrets were handed over")
+	return 0, false
 }
 
 // notHanded is what is wrong where the time is over, the required variables that

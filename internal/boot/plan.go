@@ -56,9 +56,7 @@ type Plan struct {
 	// Env is the agent's whole environment.
 	Env []string
 	// Masker hides every secret that the plan knows.
-	Masker *secret.Masker
-	// Masked are the values that Masker hides.
-	Masked   []string
+	Masker   *secret.Masker
 	Steps    []Step
 	Problems problem.List
 	// Session is the session id in agent-init's own events.

@@ -52,8 +52,7 @@ func (p *Plan) findSecrets() {
 	p.meetRequirements()
 	p.warnShortPuts()
 	p.warnWithheld()
-	p.Masked = p.maskedValues()
-	p.Masker = secret.NewMasker(p.Masked)
+	p.Masker = secret.NewMasker(p.maskedValues())
 }
 
 // Sources are where the values of variables come from: the environment is

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 )
 
 // Mark stands where a secret was.
@@ -30,22 +32,55 @@ type Masker struct {
 	hashes [1 << 14 / 64]uint64
 	// first says which bytes forms begin with.
 	first [256]bool
+
+	// values are those of NewMasker and Add; adding guards them.
+	adding sync.Mutex
+	values []string
+	// now takes this one's place after an Add; nil before.
+	now atomic.Pointer[Masker]
 }
 
 // maxWindow bounds the jumps; beyond it, more pairs of each form in the table
 // cost more than longer jumps gain.
 const maxWindow = 24
 
-// NewMasker returns a Masker for values, those that are TooShort left out. It
-// is safe for concurrent use.
+// NewMasker returns a Masker for values, those that are TooShort left out. All its
+// methods are safe for concurrent use.
 func NewMasker(values []string) *Masker {
 	f := forms{seen: map[string]bool{}}
 	for _, v := range values {
 		f.value(v)
 	}
-	m := &Masker{forms: f.list}
+	m := &Masker{forms: f.list, values: values}
 	if len(m.forms) > 0 {
 		m.prepare()
+	}
+	return m
+}
+
+// Add has the Masker hide more values, wherever it is in use already.
+func (m *Masker) Add(values ...string) {
+	m.adding.Lock()
+	defer m.adding.Unlock()
+	all := slices.Clone(m.values)
+	for _, v := range values {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	if len(all) > len(m.values) {
+		m.values = all
+		m.now.Store(NewMasker(all))
+	}
+}
+
+// current is the Masker with all that was added.
+func (m *Masker) current() *Masker {
+	if m == nil {
+		return nil
+	}
+	if now := m.now.Load(); now != nil {
+		return now
 	}
 	return m
 }
@@ -86,7 +121,7 @@ func (m *Masker) Mask(dst, p []byte) []byte {
 
 // MaskString is Mask for a string.
 func (m *Masker) MaskString(text string) string {
-	if m == nil || len(m.forms) == 0 {
+	if m = m.current(); m == nil || len(m.forms) == 0 {
 		return text
 	}
 	return string(m.Mask(nil, []byte(text)))
@@ -97,6 +132,7 @@ func (m *Masker) MaskString(text string) string {
 // overlaps it. What is before may be masked and shown. To mask a text in pieces
 // use a Stream, which needs bounded memory only.
 func (m *Masker) Holdback(p []byte) int {
+	m = m.current()
 	start, end := 0, 0
 	for from := 0; ; {
 		at, length := m.find(p, from, false)
@@ -126,6 +162,7 @@ type Stream struct {
 // begin a secret: the next call's p has to begin with them. last says that
 // nothing follows; nothing is held then. dst may be p[:0].
 func (s *Stream) Mask(dst []byte, m *Masker, p []byte, last bool) (out []byte, held int) {
+	m = m.current()
 	// [start, end) is a run of overlapping secrets; pending while its Mark is
 	// to be put out. That waits until the run is over: dst may share memory
 	// with what is still to be searched.

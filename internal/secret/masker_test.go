@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -356,5 +357,36 @@ func BenchmarkNewMasker(b *testing.B) {
 				NewMasker(values)
 			}
 		})
+	}
+}
+
+func TestB1AddedValuesAreMaskedWhereverTheMaskerIsInUse(t *testing.T) {
+	m := NewMasker([]string{"the first secret"})
+	var s Stream
+	out, held := s.Mask(nil, m, []byte("a the first secret, the second se"), false)
+	if string(out) != "a ***, the second se" || held != 0 {
+		t.Fatalf("%q, %d", out, held)
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() { m.Add("the second secret", fmt.Sprintf("of number %d", i), "short") })
+		all.Go(func() { m.MaskString("the second secret") })
+	}
+	all.Wait()
+	m.Add()
+	const text = "the first secret, the second secret and of number 3"
+	if got := m.MaskString(text); got != "***, *** and ***" {
+		t.Error(got)
+	}
+	if out, held := s.Mask(nil, m, []byte(text+" the second"), false); string(out) != "***, *** and *** " || held != len("the second") {
+		t.Errorf("%q, %d", out, held)
+	}
+	if got := m.Holdback([]byte("the second")); got != len("the second") {
+		t.Error(got)
+	}
+	empty := NewMasker(nil)
+	empty.Add("the second secret")
+	if got := empty.MaskString(text); got != "the first secret, *** and of number 3" {
+		t.Error(got)
 	}
 }
