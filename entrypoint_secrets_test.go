@@ -80,32 +80,41 @@ func (w *workspace) nowhere(secrets ...string) {
 }
 
 func TestB5HelperForDockerExec(t *testing.T) {
+	t.Run("as the agent's user", func(t *testing.T) { testHelper(t, 0o755, 0o444) })
+	t.Run("with a file of root's alone", func(t *testing.T) { testHelper(t, 0o700, 0o400, root("agent")) })
+}
+
+// testHelper has the token in a file with the given modes.
+func testHelper(t *testing.T, dirMode, fileMode os.FileMode, options ...option) {
 	parallel(t)
 	const token, rotated = "glpat-first-token-1", "glpat-second-token-2"
 	server := gitserver.New(t, "oauth2", token, "in-the-repo")
-	secrets := secretDir(t, "GIT_ACCESS", token, 0o755, 0o444)
-	w := start(t, bash(`git clone -q "$0" own && ls own; env | grep -c glpat; echo cloned; while ! [ -e go ]; do sleep 0.1; done; echo "it is `+rotated+`" >&2`),
-		func(c *container.Config, _ *container.HostConfig) { c.Cmd = append(c.Cmd, server.URL) },
+	secrets := secretDir(t, "GIT_ACCESS", token, dirMode, fileMode)
+	command := append(bash(`git clone -q "$0" own && ls own; env | grep -c glpat; echo cloned; while ! [ -e go ]; do sleep 0.1; done; echo "it is `+rotated+`" >&2`), server.URL)
+	w := start(t, command, append(options,
 		host(func(h *container.HostConfig) { h.NetworkMode = "host" }), bind(t, server.CA, "/ca.pem"), bind(t, secrets, "/run/secrets"),
 		env("GIT_SSL_CAINFO=/ca.pem", "GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=Ada", "AGENTIC_GIT_CREDENTIALS=helper", "AGENTIC_WITHHOLD_ENV=GIT_ACCESS",
-			"AGENTIC_GIT_HOSTS="+server.Host+"=oauth2:GIT_ACCESS"))
+			"AGENTIC_GIT_HOSTS="+server.Host+"=oauth2:GIT_ACCESS"))...)
 	w.await("cloned\n")
 	wantIn(t, w.logs().stdout, "in-the-repo\n0\ncloned\n")
 	clone := func() result {
-		return w.exec("sh", "-c", "rm -rf /tmp/x; git clone -q "+server.URL+" /tmp/x && ls /tmp/x")
+		return w.execAs("agent", "sh", "-c", "rm -rf /tmp/x; git clone -q "+server.URL+" /tmp/x && ls /tmp/x")
 	}
 	wantIn(t, clone().String(), "exit code 0\nstdout: in-the-repo\n")
 
 	server.SetToken(rotated)
 	wantIn(t, clone().stderr, "Authentication failed")
-	putFile(t, filepath.Join(secrets, "GIT_ACCESS"), rotated, 0o444)
+	putFile(t, filepath.Join(secrets, "GIT_ACCESS"), rotated, fileMode)
 	wantIn(t, clone().String(), "exit code 0\nstdout: in-the-repo\n")
-	r := w.exec("sh", "-c", "cd /tmp/x && git commit -q --allow-empty -m second && git push -q origin HEAD:main && git ls-remote origin main")
+	r := w.execAs("agent", "sh", "-c", "cd /tmp/x && git commit -q --allow-empty -m second && git push -q origin HEAD:main && git ls-remote origin main")
 	wantCode(t, r, 0)
 	w.nowhere(token, rotated)
-	wantCode(t, w.exec("touch", "go"), 0)
+	wantCode(t, w.execAs("agent", "touch", "go"), 0)
 	end := w.wait()
-	wantIn(t, end.stderr, "it is ***\n", "withheld variable GIT_ACCESS /run/secrets/GIT_ACCESS: the agent's user can read its file")
+	wantIn(t, end.stderr, "it is ***\n")
+	if warned := strings.Contains(end.stderr, "withheld variable GIT_ACCESS /run/secrets/GIT_ACCESS: the agent's user can read its file"); warned != (fileMode == 0o444) {
+		t.Errorf("warned: %v\n%s", warned, end.stderr)
+	}
 }
 
 // asker sends requests to the control socket as any process of the agent's can.
