@@ -139,12 +139,9 @@ func (a *streams) start(agent int) {
 	if a.proxy == nil {
 		return
 	}
-	o := terminal.Options{Recorder: a.recorder}
+	o := terminal.Options{Recorder: a.recorder, Suspend: a.super.Suspend}
 	if a.cfg.MaskStdout.On {
 		o.Masker = a.masker
-	}
-	if os.Getpid() != 1 {
-		o.Suspend = a.super.Suspend
 	}
 	// Shells restore a terminal's modes after a death by signal: ABRT, then.
 	debug.SetTraceback("crash")

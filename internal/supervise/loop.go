@@ -413,6 +413,12 @@ func (s *Supervisor) agentHalted(by unix.Signal) {
 		s.signalAgent(unix.SIGCONT)
 		return
 	}
+	if s.self == 1 && by == unix.SIGTSTP && !s.run.suspending && s.run.terminal.given {
+		// Somebody has typed Ctrl-Z, and could not type into a stopped agent again.
+		s.run.halted = false
+		s.signalAgent(unix.SIGCONT)
+		return
+	}
 	if s.self == 1 || by == unix.SIGSTOP && !s.run.suspending && !s.run.terminal.given && s.run.own == nil {
 		return
 	}

@@ -26,13 +26,19 @@ type Terminal struct {
 // Suspend stops an agent that has a terminal of its own, and so agent-init, if a
 // TSTP would stop it on ours. The kernel does not: it spares a process group
 // whose parents are all outside of its session (POSIX calls it orphaned), because
-// nobody would be there to continue it. We are.
+// nobody would be there to continue it. We are; PID 1, which nobody continues,
+// tells the agent at once that it goes on.
 func (s *Supervisor) Suspend() {
 	s.do(func() {
-		if s.state == running && s.self != 1 && s.run.own != nil && defaultAction(s.run.pid, unix.SIGTSTP) {
-			s.run.suspending = true
-			s.signalAgent(unix.SIGSTOP)
+		if s.state != running || s.run.own == nil || !defaultAction(s.run.pid, unix.SIGTSTP) {
+			return
 		}
+		if s.self == 1 {
+			s.signalAgent(unix.SIGCONT)
+			return
+		}
+		s.run.suspending = true
+		s.signalAgent(unix.SIGSTOP)
 	})
 }
 

@@ -286,3 +286,18 @@ func TestS1PID1IsNotSuspended(t *testing.T) {
 	p.signal(unix.SIGTERM)
 	p.end()
 }
+
+// Whoever is at PID 1's terminal has nobody else to type to.
+func TestS4CtrlZDoesNotLeaveTheAgentOfPID1Stopped(t *testing.T) {
+	needRoot(t)
+	s := initOnScreen(t, true, "--", os.Args[0], "role:job")
+	s.expect("up\r\n")
+	for range 3 {
+		s.input("\x1a")
+		s.expect("resumed")
+	}
+	s.input("\x03")
+	if code := s.end(); code != 9 {
+		t.Error(code)
+	}
+}

@@ -25,7 +25,7 @@ func (p *Proxy) feed() {
 				return
 			}
 			midline = buf[n-1] != '\n'
-			if p.opt.Suspend != nil && p.suspends(buf[:n]) {
+			if p.suspends(buf[:n]) {
 				p.opt.Suspend()
 			}
 		case typed:
@@ -77,15 +77,43 @@ func (p *Proxy) awaitInput() bool {
 // whether a shell has put it into the foreground, of which it is not told.
 const foregroundPause = 100
 
-// suspends tells whether keys hold the one that suspends, and that it is meant
-// for the agent itself and not for a job of its.
+// suspends tells whether keys hold the one that suspends, and that the agent
+// itself is meant and not a job of its. An agent that takes keys as they are
+// suspends itself, or not: it is watched for a while.
 func (p *Proxy) suspends(keys []byte) bool {
 	modes, group, err := p.modes()
-	if err != nil || modes.Lflag&unix.ISIG == 0 || modes.Cc[unix.VSUSP] == 0 || bytes.IndexByte(keys, modes.Cc[unix.VSUSP]) < 0 {
+	if err != nil || group != p.agent || modes.Cc[unix.VSUSP] == 0 || bytes.IndexByte(keys, modes.Cc[unix.VSUSP]) < 0 {
 		return false
 	}
-	return group == p.agent
+	if modes.Lflag&unix.ISIG != 0 {
+		return true
+	}
+	go func() {
+		if p.makesWay() {
+			p.opt.Suspend()
+		}
+	}()
+	return false
 }
+
+// makesWay tells that the agent prepares its terminal for somebody else, as full
+// screen programs do before they send themselves TSTP.
+func (p *Proxy) makesWay() bool {
+	pause := firstPause
+	for end := time.Now().Add(suspendTime); time.Now().Before(end) && p.sleep(&pause); {
+		modes, group, err := p.modes()
+		if err != nil || group != p.agent {
+			return false
+		}
+		if modes.Lflag&(unix.ISIG|unix.ICANON) == unix.ISIG|unix.ICANON {
+			return p.sleep(&pause)
+		}
+	}
+	return false
+}
+
+// suspendTime is how long a program may take from the key to its suspension.
+const suspendTime = time.Second
 
 // modes are those of the agent's terminal, and the process group in its
 // foreground, 0 without one.

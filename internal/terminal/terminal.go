@@ -28,8 +28,7 @@ type Options struct {
 	Masker *secret.Masker
 	// Recorder records what is shown; may be nil. The Proxy does not close it.
 	Recorder *asciicast.Recorder
-	// Suspend is called when somebody has typed what suspends the agent itself;
-	// nil where nobody could resume it.
+	// Suspend is called when somebody has typed what suspends the agent itself.
 	Suspend func()
 }
 
