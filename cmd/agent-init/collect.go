@@ -10,7 +10,7 @@ import (
 
 // collect takes what the taps hand over from now on.
 func (s *session) collect() {
-	if s.listener == nil {
+	if s.listener == nil || s.collected != nil {
 		return
 	}
 	s.collected = make(chan struct{})
@@ -54,6 +54,14 @@ func (s *session) stopCollecting() {
 	s.listener.Stop()
 	<-s.collected
 	s.collected = nil
+}
+
+// resumeCollecting takes back stopCollecting.
+func (s *session) resumeCollecting() {
+	if s.listener != nil {
+		s.listener.Resume()
+		s.collect()
+	}
 }
 
 // closeTap has commands from now on run as without a tap.

@@ -87,7 +87,7 @@ func (s *session) join() int {
 		s.log.Error().Msg(err.Error())
 		return s.finish(supervise.StartErrorCode(err))
 	}
-	code, _ := s.supervise(supervise.Command{Path: path, Argv: p.Argv, Env: p.Env})
+	code, _, _ := s.supervise(supervise.Command{Path: path, Argv: p.Argv, Env: p.Env})
 	return s.finish(code)
 }
 

@@ -21,17 +21,21 @@ const hookShell = "/bin/sh"
 // ready runs the hooks that come before the agent; nothing touches the workspace
 // between the last of them and its start. A required one that fails refuses it.
 func (s *session) ready(plan *boot.Plan) error {
+	stop := s.super.Stop()
+	if s.cycle > 1 {
+		stop = s.super.Between()
+	}
 	for _, h := range plan.Handlers(plugin.Ready) {
-		if s.stopRequested() {
+		if s.interrupted() {
 			return boot.ErrInterrupted
 		}
-		run := s.runHandler(plan, h, h.Timeout, plan.Env, s.super.Stop())
-		if run.Failed && h.Required && !s.stopRequested() {
+		run := s.runHandler(plan, h, h.Timeout, plan.Env, stop)
+		if run.Failed && h.Required && !s.interrupted() {
 			return problem.Problem{What: "cannot make the workspace ready", File: h.File, Line: h.Line, Column: h.Column,
 				Why: fmt.Sprintf("a required hook of plugin %q %s", h.Plugin, run.Outcome), Hint: "what it printed stands above"}
 		}
 	}
-	if s.stopRequested() {
+	if s.interrupted() {
 		return boot.ErrInterrupted
 	}
 	return nil

@@ -69,7 +69,7 @@ func (a *agentRun) record(started time.Time) {
 	if a.lock == nil {
 		return
 	}
-	if err := a.lock.Record(rundir.Status{State: rundir.Running, Agent: a.pid, Command: a.command, Started: started}); err != nil {
+	if err := a.lock.Record(rundir.Status{State: rundir.Running, Agent: a.pid, Command: a.command, Started: started, Cycle: a.cycle}); err != nil {
 		a.log.Warn().Str("file", a.runtime.Path).Msgf("cannot record the agent's state for status and health: %v", err)
 	}
 }

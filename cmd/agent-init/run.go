@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -27,6 +28,7 @@ import (
 	"agent-init/internal/supervise"
 	"agent-init/internal/tap"
 	"agent-init/internal/terminal"
+	"agent-init/internal/textfile"
 )
 
 // drainTime bounds the delivery of what is in flight after the agent's exit.
@@ -65,6 +67,14 @@ type session struct {
 	keeper *keeper
 	// id is the session id in agent-init's own events.
 	id string
+	// cycle is the number of the run in cycle mode; 0 where there is one run.
+	cycle int
+	// goesOn tells that another run may follow.
+	goesOn bool
+	// runLog is the log of the run; nil without one.
+	runLog *runLog
+	// said are the problems that have been told of.
+	said problem.List
 }
 
 // runCommand boots the workspace and supervises the agent. In a workspace that
@@ -83,6 +93,7 @@ func runCommand(args []string) int {
 	}
 	s.found.Add(checkSinks(s.cfg)...)
 	s.found.Add(checkRecord(s.cfg)...)
+	s.found.Add(checkCycles(s.cfg)...)
 	if code, ended := s.awaitSecrets(); ended {
 		return code
 	}
@@ -107,20 +118,51 @@ func runCommand(args []string) int {
 		return s.bootFailed(plan, err)
 	}
 	s.openSinks()
-	if err := s.ready(plan); err != nil {
+	if s.cfg.Interval.Duration > 0 {
+		return s.runCycles(plan, path)
+	}
+	code, err := s.runAgent(plan, path)
+	if err != nil {
 		return s.bootFailed(plan, err)
+	}
+	return s.finish(code)
+}
+
+// runAgent is one run of the agent in a workspace that is prepared for it: its
+// hooks, the agent, and finalizers. The error refuses the run.
+func (s *session) runAgent(plan *boot.Plan, path string) (code int, err error) {
+	if err := s.ready(plan); err != nil {
+		return 0, err
 	}
 	if err := s.announce(plan); err != nil {
-		return s.bootFailed(plan, err)
+		return 0, err
 	}
-	if s.stopRequested() {
-		return s.bootFailed(plan, boot.ErrInterrupted)
+	if s.interrupted() {
+		return 0, boot.ErrInterrupted
 	}
-	code, ran := s.supervise(supervise.Command{Path: path, Argv: plan.Argv, Env: plan.Env})
+	c := supervise.Command{Path: path, Argv: plan.Argv, Env: plan.Env}
+	if s.cycle > 0 {
+		mark := "AGENTIC_CYCLE=" + strconv.Itoa(s.cycle)
+		c.Env = append(slices.Clone(c.Env), mark)
+		if s.goesOn {
+			c.Mark = mark
+		}
+	}
+	if plan.Prompt != nil {
+		prompt, err := memoryFile("prompt", plan.Prompt)
+		if err != nil {
+			return 0, problem.Problem{What: "cannot hand over the prompt", Why: textfile.Reason(err)}
+		}
+		defer unix.Close(prompt)
+		c.Stdin = prompt
+	}
+	s.openRunLog(plan)
+	defer s.closeRunLog()
+	code, ran, err := s.supervise(c)
 	if ran {
 		s.finalize(plan)
 	}
-	return s.finish(code)
+	return code, err
 }
 
 // newSession reads the configuration; a nil session has ended with the code.
@@ -232,6 +274,16 @@ func (s *session) setMasker(m *secret.Masker) {
 	s.stderr.SetMasker(m)
 }
 
+// interrupted tells whether no agent is to be started any more.
+func (s *session) interrupted() bool {
+	select {
+	case <-s.super.Between():
+		return true
+	default:
+		return s.stopRequested()
+	}
+}
+
 func (s *session) stopRequested() bool {
 	_, stop := s.super.StopRequested()
 	return stop
@@ -270,11 +322,17 @@ func (s *session) announce(plan *boot.Plan) error {
 	if err := plan.WriteReport(report); err != nil {
 		return err
 	}
-	logProblems(s.log, plan.Problems)
+	s.tell(plan.Problems)
 	s.log.Info().Int("plugins", len(plan.Plugins)).Int("mcp_servers", len(plan.MCP.Servers)).Int("repos", len(plan.Repos.Repos)).
 		Int("warnings", len(plan.Problems.Only(problem.Warning))).Str("agent", plan.Agent.String()).Msg("workspace is ready")
 	s.emit(event.New("workspace_ready", s.id, provider, time.Now()).Add(report...))
 	return nil
+}
+
+// tell logs problems, those aside that the last boot had too.
+func (s *session) tell(found problem.List) {
+	logProblems(s.log, slices.DeleteFunc(slices.Clone(found), func(p problem.Problem) bool { return slices.Contains(s.said, p) }))
+	s.said = found
 }
 
 // emit sends an event of agent-init's own to the sinks.
@@ -283,23 +341,27 @@ func (s *session) emit(e *event.Event) {
 }
 
 // supervise runs the command to its end and returns the exit code, and whether
-// it ran at all.
-func (s *session) supervise(c supervise.Command) (code int, ran bool) {
+// it ran at all. Its error says that a signal has come before.
+func (s *session) supervise(c supervise.Command) (code int, ran bool, err error) {
 	streams, err := s.openStreams(&c)
 	// Also when something here fails in a way that nobody has thought of.
 	defer streams.close()
 	if err != nil {
 		streams.abandon()
 		s.log.Error().Msgf("cannot make the agent's standard streams: %v", err)
-		return exitFault, false
+		return exitFault, false, nil
 	}
+	s.stderr.BeginRun()
 	a := agentRun{session: s, command: c.Argv[0], path: c.Path}
 	a.killsBefore, _ = s.memory.OOMKills()
 	a.pid, err = s.super.Start(c)
 	if err != nil {
 		streams.abandon()
+		if errors.Is(err, supervise.ErrEnded) {
+			return 0, false, boot.ErrInterrupted
+		}
 		s.log.Error().Msg(err.Error())
-		return supervise.StartErrorCode(err), false
+		return supervise.StartErrorCode(err), false, nil
 	}
 	// What the agent has to say waits until it is known to have started.
 	a.reportStarted()
@@ -307,14 +369,14 @@ func (s *session) supervise(c supervise.Command) (code int, ran bool) {
 	s.collect()
 	outcome := s.super.Wait()
 	streams.drain(s.deadline())
-	s.drain()
+	s.settle()
 	a.reportExited(outcome)
 	s.reportEnded(outcome)
 	code = outcome.Code
 	if slices.Contains(s.cfg.SuccessCodes.Values, code) {
 		code = exitOK
 	}
-	return code, true
+	return code, true, nil
 }
 
 // reportEnded names the processes that the agent left and that had to be
@@ -350,6 +412,18 @@ func (s *session) drain() (deadline time.Time) {
 	s.stopCollecting()
 	s.stderr.Drain(deadline)
 	return deadline
+}
+
+// settle delivers what the agent and its hooks have written. Where another run
+// follows, whatever else is relayed goes on.
+func (s *session) settle() {
+	if !s.goesOn || s.stopRequested() {
+		s.drain()
+		return
+	}
+	s.stopCollecting()
+	s.resumeCollecting()
+	s.stderr.Settle(s.deadline())
 }
 
 // deadline bounds the delivery of what is in flight now.

@@ -56,6 +56,8 @@ func healthCommand(args []string) int {
 		text = p.Text()
 	case st.State == rundir.Running:
 		code, text = exitOK, fmt.Sprintf("the agent %s runs", problem.Path(st.Command))
+	case st.State == rundir.Waiting:
+		code, text = exitOK, fmt.Sprintf("the agent %s runs again%s", problem.Path(st.Command), nextText(st))
 	case st.State == rundir.Exited:
 		text = fmt.Sprintf("the agent %s has exited", problem.Path(st.Command))
 	default:
@@ -106,6 +108,14 @@ func firstIs(name string) bool {
 	return err == nil && os.Getpid() != 1 && strings.TrimSpace(string(first)) == name
 }
 
+// nextText is when the next run begins, as far as that is known.
+func nextText(st rundir.Status) string {
+	if st.Next.IsZero() {
+		return ""
+	}
+	return " at " + st.Next.UTC().Format(time.RFC3339)
+}
+
 func statusText(dir rundir.Dir, st rundir.Status) string {
 	var b strings.Builder
 	line := func(name, value string) { fmt.Fprintf(&b, "%-10s %s\n", name, value) }
@@ -113,7 +123,15 @@ func statusText(dir rundir.Dir, st rundir.Status) string {
 	if st.PID != 0 {
 		line("agent-init", fmt.Sprint("process ", st.PID))
 	}
-	if st.State != rundir.Booting {
+	if st.Cycle > 0 {
+		line("cycle", fmt.Sprint(st.Cycle))
+	}
+	if st.State == rundir.Waiting {
+		line("agent", problem.Path(st.Command))
+		if !st.Next.IsZero() {
+			line("next run", st.Next.UTC().Format(time.RFC3339))
+		}
+	} else if st.State != rundir.Booting {
 		line("agent", fmt.Sprintf("process %d, %s", st.Agent, problem.Path(st.Command)))
 		line("started", fmt.Sprintf("%s, %s ago", st.Started.UTC().Format(time.RFC3339), time.Since(st.Started).Round(time.Second)))
 	}
@@ -126,7 +144,15 @@ func statusJSON(dir rundir.Dir, st rundir.Status) string {
 	if st.PID != 0 {
 		members = append(members, event.Int("pid", int64(st.PID)))
 	}
-	if st.State != rundir.Booting {
+	if st.Cycle > 0 {
+		members = append(members, event.Int("cycle", int64(st.Cycle)))
+	}
+	if st.State == rundir.Waiting {
+		members = append(members, event.Object("agent", event.String("command", st.Command)))
+		if !st.Next.IsZero() {
+			members = append(members, event.String("next", st.Next.UTC().Format(time.RFC3339Nano)))
+		}
+	} else if st.State != rundir.Booting {
 		members = append(members, event.Object("agent", event.Int("pid", int64(st.Agent)), event.String("command", st.Command),
 			event.String("started", st.Started.UTC().Format(time.RFC3339Nano))))
 	}

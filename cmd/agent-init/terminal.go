@@ -80,7 +80,7 @@ func (s *session) openStreams(c *supervise.Command) (*streams, error) {
 	if proxies(s.cfg) {
 		return a, a.openTerminal(c)
 	}
-	if s.cfg.MaskStdout.On {
+	if s.cfg.MaskStdout.On || s.runLog != nil {
 		r, w, err := pipe("agent stdout")
 		if err != nil {
 			return a, err
@@ -90,7 +90,7 @@ func (s *session) openStreams(c *supervise.Command) (*streams, error) {
 			return a, err
 		}
 	}
-	if !s.terminal {
+	if !s.terminal || s.runLog != nil {
 		r, w, err := pipe("agent stderr")
 		if err != nil {
 			return a, err
@@ -131,10 +131,15 @@ func (a *streams) start(agent int) {
 		unix.Close(fd)
 	}
 	if a.stderr != nil {
-		a.session.stderr.Copy(a.stderr)
+		a.session.stderr.CopyTee(a.stderr, a.runLog.stderr())
 	}
 	if a.stdout != nil {
-		a.stdout.Copy(a.masker)
+		a.stdout.Tee(a.runLog.stdout())
+		masker := a.masker
+		if !a.cfg.MaskStdout.On {
+			masker = nil
+		}
+		a.stdout.Copy(masker)
 	}
 	if a.proxy == nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -121,6 +122,9 @@ func unwritable(err error) bool {
 }
 
 func (p *Plan) writeFiles() error {
+	if err := p.removeOld(); err != nil {
+		return err
+	}
 	for _, v := range p.Views {
 		if err := v.Write(); err != nil {
 			return notWritten(v.Path, err)
@@ -135,6 +139,25 @@ func (p *Plan) writeFiles() error {
 		return nil
 	}
 	return write(p.runtimeFile(rundir.Launch, p.launchJSON()))
+}
+
+// removeOld removes what an earlier boot has made and this one makes anew or not
+// at all.
+func (p *Plan) removeOld() error {
+	if !p.again || p.Runtime.Path == "" {
+		return nil
+	}
+	views := p.Runtime.Join(rundir.Views)
+	if err := os.RemoveAll(views); err != nil {
+		return notWritten(views, err)
+	}
+	own := p.Runtime.Join(rundir.MCP)
+	if p.MCPPath == own && !slices.ContainsFunc(p.Files, func(f atomicfile.File) bool { return f.Path == own }) {
+		if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return notWritten(own, err)
+		}
+	}
+	return nil
 }
 
 // WriteReport writes the boot report; it is the last step, so that it can say

@@ -65,6 +65,8 @@ type Plan struct {
 	NewWorkspace bool
 	// HookRuns are the workspace hooks that have run.
 	HookRuns []HookRun
+	// Prompt is what the agent gets on stdin; nil where it gets ours.
+	Prompt []byte
 
 	// put are the secrets that were handed over.
 	put      map[string]string
@@ -76,6 +78,8 @@ type Plan struct {
 	tapFile *atomicfile.File
 	// shim tells that boot makes the shim.
 	shim bool
+	// again tells that the agent has run before.
+	again bool
 }
 
 // Requirement is a variable that a plugin declares, and whether it is set.
@@ -99,7 +103,23 @@ type Step struct {
 // every problem. The runtime directory, what was found before and the secrets that
 // were handed over are given; nil where none have been yet.
 func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []string, put map[string]string) *Plan {
-	p := &Plan{Config: cfg, Runtime: dir, Command: command, Problems: found, environ: newEnviron(os.Environ()), put: put}
+	p := &Plan{Config: cfg, Runtime: dir, Command: command, Problems: found, put: put}
+	p.gather()
+	return p
+}
+
+// Again is the plan for the agent's next run: everything is read afresh. What is
+// wrong with a plugin, a repo or an MCP config leaves that out and is a warning;
+// other errors refuse the run.
+func (p *Plan) Again() *Plan {
+	next := &Plan{Config: p.Config, Runtime: p.Runtime, Command: p.Command, Session: p.Session, put: p.put,
+		again: true, Masker: p.Masker, lock: p.lock, listener: p.listener}
+	next.gather()
+	return next
+}
+
+func (p *Plan) gather() {
+	p.environ = newEnviron(os.Environ())
 	p.step("plugins", p.scanPlugins)
 	p.step("secrets", p.findSecrets)
 	p.step("directories", p.planDirectories)
@@ -108,14 +128,23 @@ func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []strin
 	p.step("git hooks", p.findGitHooks)
 	p.step("git", p.planGit)
 	p.step("agent", p.planAgent)
-	return p
+	p.step("prompt", p.readPrompt)
+	p.step("results", p.checkResults)
 }
 
 func (p *Plan) step(name string, do func()) {
 	start, before := time.Now(), len(p.Problems)
 	do()
+	if p.again && spared[name] {
+		for i := before; i < len(p.Problems); i++ {
+			p.Problems[i].Severity = problem.Warning
+		}
+	}
 	p.Steps = append(p.Steps, Step{name, time.Since(start), p.Problems[before:]})
 }
+
+// spared are the steps whose bad inputs cost no later run of the agent.
+var spared = map[string]bool{"plugins": true, "repos": true, "mcp": true}
 
 func (p *Plan) scanPlugins() {
 	dir := absolute(p.Config.PluginsDir)
@@ -125,7 +154,7 @@ func (p *Plan) scanPlugins() {
 	p.warnAbsent("PLUGINS_DIR", dir, "no plugin is loaded")
 }
 
-func (p *Plan) skips() bool { return p.Config.PluginErrors == "skip" }
+func (p *Plan) skips() bool { return p.again || p.Config.PluginErrors == "skip" }
 
 // warnAbsent speaks up when a directory that the user named is not there; the
 // defaults may be absent.
@@ -140,7 +169,7 @@ func (p *Plan) warnAbsent(setting, dir, effect string) {
 
 func (p *Plan) planDirectories() {
 	ws := absolute(p.Config.WorkspaceDir)
-	p.NewWorkspace = isNew(ws)
+	p.NewWorkspace = !p.again && isNew(ws)
 	for _, name := range []string{"artifacts/input", "artifacts/output", "repos"} {
 		p.Directories = append(p.Directories, filepath.Join(ws, name))
 	}

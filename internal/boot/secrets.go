@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agent-init/internal/gitsetup"
+	"agent-init/internal/plugin"
 	"agent-init/internal/privilege"
 	"agent-init/internal/problem"
 	"agent-init/internal/secret"
@@ -52,7 +53,12 @@ func (p *Plan) findSecrets() {
 	p.meetRequirements()
 	p.warnShortPuts()
 	p.warnWithheld()
-	p.Masker = secret.NewMasker(p.maskedValues())
+	if values := p.maskedValues(); p.Masker == nil {
+		p.Masker = secret.NewMasker(values)
+	} else {
+		// What a secret was before may still be in somebody's output.
+		p.Masker.Add(values...)
+	}
 }
 
 // Sources are where the values of variables come from: the environment is
@@ -129,6 +135,7 @@ func (p *Plan) gitHosts() []gitsetup.Host {
 func (p *Plan) meetRequirements() {
 	type given struct{ plugin, value string }
 	defaults := map[string]given{}
+	var left []string
 	for _, pl := range p.Plugins {
 		for _, r := range pl.RequiresEnv {
 			req := Requirement{Requirement: r, Plugin: pl.Name}
@@ -151,13 +158,19 @@ func (p *Plan) meetRequirements() {
 			}
 			p.Requirements = append(p.Requirements, req)
 			if r.Required && !req.Set {
-				p.Problems.Add(p.missing(pl.Manifest, req))
+				bad := p.missing(pl.Manifest, req)
+				if p.again {
+					bad.Severity, bad.What = problem.Warning, fmt.Sprintf("plugin %q is left out: %s", pl.Name, bad.What)
+					left = append(left, pl.Name)
+				}
+				p.Problems.Add(bad)
 			}
 			if value := p.secrets.values[r.Name]; r.Secret && secret.TooShort(value.Text) && value.Text != "" {
 				p.Problems.Add(tooShort(r.Name))
 			}
 		}
 	}
+	p.Plugins = slices.DeleteFunc(p.Plugins, func(pl plugin.Plugin) bool { return slices.Contains(left, pl.Name) })
 }
 
 func (p *Plan) missing(manifest string, r Requirement) problem.Problem {

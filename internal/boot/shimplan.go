@@ -1,6 +1,8 @@
 package boot
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 
 	"agent-init/internal/problem"
@@ -44,7 +46,7 @@ func (p *Plan) makeShim() error {
 	if err == nil {
 		err = os.Symlink(self, p.shimDir()+"/"+tap.ShimName)
 	}
-	if err != nil {
+	if err != nil && !(p.again && errors.Is(err, fs.ErrExist)) {
 		// PATH then has a directory with nothing in it.
 		p.Problems.Add(problem.Problem{Severity: problem.Warning, What: "cannot stand before the agent CLI", File: p.shimDir(), Why: textfile.Reason(err),
 			Hint: "whoever types its name gets no plugins, MCP servers and events"})

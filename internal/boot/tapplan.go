@@ -49,7 +49,10 @@ func (p *Plan) openTap() error {
 	if p.Tap == "" {
 		return nil
 	}
-	listener, err := OpenTap(p.Tap)
+	listener, err := p.listener, error(nil)
+	if listener == nil {
+		listener, err = OpenTap(p.Tap)
+	}
 	if err != nil {
 		p.Problems.Add(notCollected(p.Tap, textfile.Reason(err), "make room for it, or let AGENTIC_RUNTIME_DIR name a directory that can hold a socket"))
 		p.Tap, p.NoTap = "", "the tap cannot be made"

@@ -58,7 +58,11 @@ type Config struct {
 	FinalizeBudget     Duration `envconfig:"AGENTIC_FINALIZE_BUDGET" default:"2s" flag:"finalize-budget" desc:"time of the finalizers after a stop signal"`
 	FinalizeBudgetExit Duration `envconfig:"AGENTIC_FINALIZE_BUDGET_EXIT" default:"120s" flag:"finalize-budget-exit" desc:"time of the finalizers after an exit of the agent's own"`
 	SuccessCodes       Codes    `envconfig:"AGENTIC_SUCCESS_CODES" flag:"success-code" desc:"exit codes of the agent to report as 0"`
-	Timeout            Duration `envconfig:"AGENTIC_TIMEOUT" default:"0" flag:"timeout" desc:"bounds the run of the agent (exit 124); 0 is no bound"`
+	Timeout            Duration `envconfig:"AGENTIC_TIMEOUT" default:"0" flag:"timeout" desc:"bounds a run of the agent (exit 124); 0 is no bound"`
+	Interval           Duration `envconfig:"AGENTIC_INTERVAL" default:"0" flag:"interval" legacy:"CLAUDEOPS_INTERVAL" desc:"cycle mode: time from the end of a run of the agent to the next boot and run, with up to 10 % more; 0 runs it once"`
+	MaxRuns            Count    `envconfig:"AGENTIC_MAX_RUNS" default:"0" flag:"max-runs" desc:"number of runs after which cycle mode ends, with the last run's exit code; 0 is no bound"`
+	PromptFile         string   `envconfig:"AGENTIC_PROMPT_FILE" flag:"prompt-file" legacy:"CLAUDEOPS_PROMPT" desc:"file that the agent gets on stdin, read afresh for each run"`
+	ResultsDir         string   `envconfig:"AGENTIC_RESULTS_DIR" flag:"results-dir" legacy:"CLAUDEOPS_RESULTS_DIR" desc:"gets a log of each run: the agent's stdout and stderr, masked"`
 	User               string   `envconfig:"AGENTIC_USER" flag:"user" desc:"user to work and to run everything as, by name or uid, optionally with a group after a colon; PID 1 itself stays root"`
 	TTY                string   `envconfig:"AGENTIC_TTY" default:"inherit" oneof:"inherit proxy" flag:"tty" desc:"the agent inherits agent-init's terminal, or gets one of its own between which and agent-init's own streams everything is copied"`
 	Record             string   `envconfig:"AGENTIC_RECORD" flag:"record" desc:"file, not there yet, to which what the agent's terminal shows is recorded, masked (asciicast v2); implies --tty proxy. A session within the workspace heeds the flag alone"`
@@ -72,14 +76,13 @@ type Config struct {
 }
 
 // exported are variables that agent-init itself sets for the agent.
-var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SHIM", "FINALIZE_BUDGET_S"}
+var exported = []string{"PLUGIN_FLAGS", "REPO_MAP", "RELAY", "SHELL_PREFIX", "SHIM", "FINALIZE_BUDGET_S", "CYCLE"}
 
 // unsupported are settings of the contract that this version does not act on,
 // with the values that ask for nothing. Any other value refuses boot: a
 // setting such as USER must not be ignored.
 var unsupported = map[string]string{
-	"INTERVAL": "0", "RESULTS_DIR": "", "MAX_RUNS": "0",
-	"PROMPT_FILE": "", "CLAUDE_SETUP": "0",
+	"CLAUDE_SETUP":      "0",
 	"WORKSPACE_CONTEXT": "", "WORKSPACE_CONTEXT_REPLACE": "0", "WORKSPACE_PLUGINS": "", "WORKSPACE_AGENTS": "",
 }
 

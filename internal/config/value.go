@@ -83,6 +83,31 @@ func (l *List) split(separators string) {
 	*l = out
 }
 
+// Count is a whole number of things, 0 or more.
+type Count struct {
+	N   int
+	bad string
+}
+
+// Decode never fails: a wrong value is reported with all others, by name.
+func (c *Count) Decode(s string) error {
+	*c = Count{}
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if s != "" && (err != nil || n < 0) {
+		c.bad = s
+		return nil
+	}
+	c.N = n
+	return nil
+}
+
+func (c *Count) check() (why, allowed string) {
+	if c.bad == "" {
+		return "", ""
+	}
+	return fmt.Sprintf("%q is no number of times", c.bad), "use 0 or a whole number"
+}
+
 // Codes is a set of exit codes.
 type Codes struct {
 	Values []int
@@ -162,6 +187,8 @@ func (f field) typeName() string {
 		return "duration"
 	case Bool:
 		return "0 | 1"
+	case Count:
+		return "number"
 	case Codes:
 		return "exit codes"
 	case Sinks:
@@ -169,7 +196,7 @@ func (f field) typeName() string {
 	case List:
 		return "list"
 	}
-	if strings.HasSuffix(f.name, "_DIR") || f.name == "MCP_BASELINE" || f.name == "MCP_CONFIG" || f.name == "RECORD" {
+	if strings.HasSuffix(f.name, "_DIR") || f.name == "MCP_BASELINE" || f.name == "MCP_CONFIG" || f.name == "RECORD" || f.name == "PROMPT_FILE" {
 		return "path"
 	}
 	return "text"

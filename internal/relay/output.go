@@ -130,8 +130,11 @@ func (o *Output) flush() {
 // Copy begins to copy r, line by line, until its end, in a goroutine of its own
 // that closes r. r is the read end of a pipe in non-blocking mode, as os.Pipe
 // makes it, so that waiting for it takes no thread.
-func (o *Output) Copy(r *os.File) {
-	s := &stream{collector: collector{out: o, shows: true}, in: r}
+func (o *Output) Copy(r *os.File) { o.CopyTee(r, nil) }
+
+// CopyTee is Copy, and tee gets what is read as it is; it keeps nothing of it.
+func (o *Output) CopyTee(r *os.File, tee func([]byte)) {
+	s := &stream{collector: collector{out: o, shows: true}, in: r, tee: tee}
 	o.begin(s, s.run)
 }
 

@@ -11,14 +11,16 @@ import (
 	"agent-init/internal/secret"
 )
 
-// Stdout copies what the agent writes to its standard output, masked and else
-// byte for byte. Only what could begin a secret is held back.
+// Stdout copies what the agent writes to its standard output, masked (not by a nil
+// Masker) and else byte for byte. Only what could begin a secret is held back.
 type Stdout struct {
 	out Writer
 	fd  int
 	// in is the pipe; wake is readable when it is not to be waited for any more.
 	in, wake int
 	mask     secret.Stream
+	// tee gets what is read as it is; nil without one.
+	tee func([]byte)
 	// buf[:held] could begin a secret.
 	buf  []byte
 	held int
@@ -46,6 +48,10 @@ func NewStdout(pipe *os.File, fd int) (*Stdout, error) {
 	}
 	return &Stdout{out: NewWriter(fd), fd: fd, in: own, wake: wake, buf: make([]byte, 2*chunk), done: make(chan struct{})}, nil
 }
+
+// Tee has f get what is read from now on, unmasked; f keeps nothing of it. Call it
+// before Copy.
+func (s *Stdout) Tee(f func([]byte)) { s.tee = f }
 
 // Copy begins to copy, in a goroutine of its own, until the pipe's end. When
 // nobody reads the output any more it closes the pipe, so that the agent gets
@@ -113,6 +119,9 @@ func (s *Stdout) rest(m *secret.Masker) {
 // was possible.
 func (s *Stdout) pass(m *secret.Masker, n int, last bool) bool {
 	raw := s.buf[:s.held+n]
+	if s.tee != nil {
+		s.tee(raw[s.held:])
+	}
 	masked, held := s.mask.Mask(raw[:0], m, raw, last)
 	if _, err := s.out.Write(masked); err != nil {
 		return false

@@ -22,6 +22,8 @@ const (
 type stream struct {
 	collector
 	in *os.File
+	// tee gets what is read as it is; nil without one.
+	tee func([]byte)
 	// due is when the line's beginning is to be shown; zero if it is not.
 	due time.Time
 	// timer is when reading is interrupted; zero if it is not. It may be earlier
@@ -34,8 +36,10 @@ type stream struct {
 func (s *stream) run() {
 	defer s.in.Close()
 	for {
-		n, err := s.in.Read(s.room())
+		buf := s.room()
+		n, err := s.in.Read(buf)
 		if n > 0 {
+			s.teed(buf[:n])
 			s.passed = false
 			s.take(n, false)
 			if s.passed {
@@ -45,12 +49,21 @@ func (s *stream) run() {
 			s.elapsed()
 		} else if err != nil {
 			if s.stopping.Load() {
-				unread(s.in, func() []byte { return s.room() }, func(n int) { s.take(n, false) })
+				unread(s.in, func() []byte { buf = s.room(); return buf }, func(n int) {
+					s.teed(buf[:n])
+					s.take(n, false)
+				})
 			}
 			s.finish()
 			return
 		}
 		s.schedule()
+	}
+}
+
+func (s *stream) teed(p []byte) {
+	if s.tee != nil {
+		s.tee(p)
 	}
 }
 
