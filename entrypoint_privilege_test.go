@@ -50,10 +50,10 @@ func TestUserIsTheAgentsForGood(t *testing.T) {
 
 func TestUserThatCannotBe(t *testing.T) {
 	for _, c := range []struct{ user, name, want string }{
-		{"0", "nobody-here", `there is no user \"nobody-here\"`},
-		{"0", "agent:nogroup-here", `there is no group \"nogroup-here\"`},
+		{"0", "nobody-here", "unable to find user nobody-here"},
+		{"0", "agent:nogroup-here", "unable to find group nogroup-here"},
 		{"1000", "root", "agent-init was started as uid 1000"},
-		{"1000", "4294967295", "there is no user"},
+		{"1000", "4294967295", "AGENTIC_USER"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			parallel(t)

@@ -23,7 +23,7 @@ var denied = map[string]string{
 	"testing":                       "test code in the product",
 	"plugin":                        "needs dynamic linking",
 	"github.com/docker/docker":      "Docker code belongs to the host tool",
-	"github.com/moby":               "Docker code belongs to the host tool",
+	"github.com/moby/moby":               "Docker code belongs to the host tool",
 	"github.com/spf13/cobra":        "the flag package does",
 	"github.com/jackc/pgx":          "databases belong to the host tool",
 	"go.opentelemetry.io":           "telemetry exporters belong to the host tool",
@@ -48,7 +48,7 @@ const maxSize = 6 << 20
 // decision to be taken here.
 var reviewed = []string{
 	"agent-init", "github.com/containerd/console", "github.com/go-json-experiment/json", "github.com/kelseyhightower/envconfig", "github.com/mattn/go-colorable",
-	"github.com/mattn/go-isatty", "github.com/rs/zerolog", "go.yaml.in/yaml/v3", "golang.org/x/sys",
+	"github.com/mattn/go-isatty", "github.com/moby/sys/user", "github.com/rs/zerolog", "go.yaml.in/yaml/v3", "golang.org/x/sys",
 }
 
 func TestDependenciesStayLight(t *testing.T) {

@@ -1,12 +1,9 @@
 package privilege
 
 import (
-	"errors"
-	"fmt"
-	"os/user"
-	"strconv"
-	"strings"
 	"syscall"
+
+	"github.com/moby/sys/user"
 )
 
 // Identity is a user as the kernel knows it, and its home.
@@ -18,77 +15,15 @@ type Identity struct {
 	Home string
 }
 
-// maxID is the largest id; the one above it means "leave it" to the kernel.
-const maxID = 1<<32 - 2
-
-// Find resolves a name or uid, and after a colon a group's name or gid. A uid
-// without an entry in /etc/passwd has the group of the same number, no others,
-// and the home "/".
+// Find resolves what docker run takes for --user, in the same way: a name or uid,
+// and after a colon a group's name or gid. A uid without an entry in /etc/passwd
+// has group 0, no others, and the home "/"; a group that is named is the only one.
 func Find(text string) (Identity, error) {
-	name, group, grouped := strings.Cut(text, ":")
-	id, err := findUser(name)
-	if err != nil || !grouped {
-		return id, err
-	}
-	if id.GID, err = findGroup(group); err != nil {
-		return id, err
-	}
-	id.Groups = []int{id.GID}
-	return id, nil
-}
-
-func findUser(name string) (Identity, error) {
-	u, err := user.Lookup(name)
+	u, err := user.GetExecUserPath(text, &user.ExecUser{Home: "/"}, "/etc/passwd", "/etc/group")
 	if err != nil {
-		number, bad := parseID(name)
-		if bad != nil {
-			return Identity{}, fmt.Errorf("there is no user %q", name)
-		}
-		if u, err = user.LookupId(name); err != nil {
-			return Identity{UID: number, GID: number, Groups: []int{number}, Home: "/"}, nil
-		}
+		return Identity{}, err
 	}
-	id := Identity{Home: u.HomeDir}
-	if id.UID, err = parseID(u.Uid); err != nil {
-		return id, err
-	}
-	if id.GID, err = parseID(u.Gid); err != nil {
-		return id, err
-	}
-	if id.Home == "" {
-		id.Home = "/"
-	}
-	groups, err := u.GroupIds()
-	if err != nil {
-		return id, err
-	}
-	for _, g := range groups {
-		n, err := parseID(g)
-		if err != nil {
-			return id, err
-		}
-		id.Groups = append(id.Groups, n)
-	}
-	return id, nil
-}
-
-func findGroup(name string) (int, error) {
-	if n, err := parseID(name); err == nil {
-		return n, nil
-	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, fmt.Errorf("there is no group %q", name)
-	}
-	return parseID(g.Gid)
-}
-
-func parseID(text string) (int, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n > maxID {
-		return 0, errors.New("it is no user or group id")
-	}
-	return int(n), nil
+	return Identity{UID: u.Uid, GID: u.Gid, Groups: u.Sgids, Home: u.Home}, nil
 }
 
 // Credential is what a child process of the user has.

@@ -108,7 +108,7 @@ func Reason(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "it does not exist"
 	case errors.Is(err, fs.ErrPermission):
-		return "permission denied for uid " + fmt.Sprint(os.Getuid())
+		return "permission denied for uid " + fmt.Sprint(os.Geteuid())
 	case errors.Is(err, unix.ELOOP):
 		return "too many levels of symbolic links"
 	}
