@@ -74,6 +74,7 @@ COPY --from=agent-cli /cli/claude /opt/agentic/libexec/claude
 COPY docker/python/ /usr/lib/python3/dist-packages/
 COPY docker/git-hooks/ /opt/agentic/git-hooks/
 COPY docker/plugins/ /opt/agentic/plugins/
+COPY docker/prompts/ /opt/agentic/prompts/
 COPY docker/mcp.json /opt/agentic/mcp.json
 COPY --from=build /out/agent-init /opt/agentic/bin/agent-init
 

@@ -117,7 +117,7 @@ func (s *session) reportCycle(began time.Time, code int, err error, pause time.D
 		e = event.New("cycle_skipped", s.id, provider, now).Add(cycle, event.Strings("reasons", reasons), seconds("duration_s", now.Sub(began)))
 	}
 	if pause > 0 {
-		e.Add(event.String("next", now.Add(pause).UTC().Format("2006-01-02T15:04:05.000000Z")))
+		e.Add(event.String("next", now.Add(pause).UTC().Format("2006-01-02T15:04:05.000000+00:00")))
 	}
 	s.emit(e)
 }
