@@ -22,9 +22,12 @@ func planCommand(args []string) int {
 	_, bad := supervision(cfg, newLogger(io.Discard, cfg.LogLevel, false))
 	found.Add(bad...)
 	found.Add(checkSinks(cfg)...)
-	found.Add(checkRecord(cfg)...)
 	workAs(cfg, &found)
 	dir := chooseRuntime(cfg, &found)
+	if _, live := dir.Live(); live {
+		withoutRecord(cfg)
+	}
+	found.Add(checkRecord(cfg)...)
 	p := boot.New(cfg, dir, found, rest, nil)
 	code := exitOK
 	if len(rest) > 0 {

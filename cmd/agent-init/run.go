@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,7 +184,11 @@ func newSession(args []string) (*session, int) {
 	}
 	workAs(s.cfg, &s.found)
 	s.command, s.id, s.memory = rest, sessionID(s.cfg), cgroup.Own()
-	s.log = newLogger(lineEnds{s}, s.cfg.LogLevel, s.terminal)
+	var lines io.Writer = s.stderr
+	if s.terminal {
+		lines = lineEnds{s}
+	}
+	s.log = newLogger(lines, s.cfg.LogLevel, s.terminal)
 	options, bad := supervision(s.cfg, s.log)
 	s.found.Add(bad...)
 	s.super.Configure(options)

@@ -150,9 +150,16 @@ func (p *Proxy) endInput(midline bool) {
 		return
 	}
 	for pause := firstPause; p.sleep(&pause); {
-		if canonical, key := p.endKey(); !canonical {
-			p.master.Write([]byte{key})
+		canonical, now := p.endKey()
+		if !canonical {
+			p.master.Write([]byte{now})
 			return
+		}
+		if now != key {
+			// It may have become another before it was typed: it begins a line then.
+			key = now
+			p.master.Write([]byte{key, key})
+			continue
 		}
 		if !p.unread() {
 			return

@@ -141,7 +141,7 @@ func TestS4RecordOnAFullDisk(t *testing.T) {
 func TestS4RecordWithinAWorkspace(t *testing.T) {
 	dir := t.TempDir()
 	outer, inner := filepath.Join(dir, "outer.cast"), filepath.Join(dir, "inner.cast")
-	c := quiet(t, "--", "sh", "-c", `$INIT exec -- sh -c 'echo inner one'; $INIT exec --record `+inner+` -- sh -c 'echo inner two'`)
+	c := quiet(t, "--", "sh", "-c", `$INIT plan true >/dev/null || echo plan $?; $INIT exec -- sh -c 'echo inner one'; $INIT exec --record `+inner+` -- sh -c 'echo inner two'`)
 	c.Env = append(c.Env, "AGENTIC_RECORD="+outer)
 	in, w, err := os.Pipe() // The end of the input would be typed before it is wanted.
 	check(t, err)

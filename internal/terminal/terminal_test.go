@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -224,4 +225,21 @@ func state(pid int) string {
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return rest[:1]
+}
+
+// Those of a log that goes elsewhere are for machines.
+func TestS4ProxyOwnLinesInAFile(t *testing.T) {
+	c := agentInit(t, "--tty", "proxy", "--log-level", "info", "--", "sh", "-c", "echo up; read -r x")
+	log := filepath.Join(t.TempDir(), "log")
+	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `log=$1; shift; "$INIT" "$@" 2>"$log"`, "sh", log}, c.Args[1:]...)
+	s := onScreen(t, c)
+	s.expect("up\r\n")
+	s.awaitRaw()
+	s.types("\n")
+	s.end()
+	text, err := os.ReadFile(log)
+	check(t, err)
+	if strings.Contains(string(text), "\r") || !strings.Contains(string(text), "agent_exited") {
+		t.Errorf("%q", text)
+	}
 }
