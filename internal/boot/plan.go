@@ -14,6 +14,7 @@ import (
 	"agent-init/internal/config"
 	"agent-init/internal/githook"
 	"agent-init/internal/gitsetup"
+	"agent-init/internal/injection"
 	"agent-init/internal/mcp"
 	"agent-init/internal/plugin"
 	"agent-init/internal/problem"
@@ -34,6 +35,10 @@ type Plan struct {
 	Plugins []plugin.Plugin
 	// Views are what Claude Code loads in place of some of Plugins.
 	Views []plugin.View
+	// Injection is what the operator has mounted.
+	Injection injection.Injection
+	// Copies are the files that boot puts among those of the user.
+	Copies []Copy
 	// Requirements are the variables that plugins declare, in their order.
 	Requirements []Requirement
 	Repos        repo.Map
@@ -120,13 +125,16 @@ func (p *Plan) Again() *Plan {
 
 func (p *Plan) gather() {
 	p.environ = newEnviron(os.Environ())
+	p.step("injection", p.readInjection)
 	p.step("plugins", p.scanPlugins)
 	p.step("secrets", p.findSecrets)
 	p.step("directories", p.planDirectories)
+	p.step("copies", p.planCopies)
 	p.step("repos", p.scanRepos)
 	p.step("mcp", p.mergeMCP)
 	p.step("git hooks", p.findGitHooks)
 	p.step("git", p.planGit)
+	p.step("agent home", p.planHome)
 	p.step("agent", p.planAgent)
 	p.step("prompt", p.readPrompt)
 	p.step("results", p.checkResults)
@@ -144,12 +152,12 @@ func (p *Plan) step(name string, do func()) {
 }
 
 // spared are the steps whose bad inputs cost no later run of the agent.
-var spared = map[string]bool{"plugins": true, "repos": true, "mcp": true}
+var spared = map[string]bool{"injection": true, "plugins": true, "copies": true, "repos": true, "mcp": true, "git hooks": true, "agent home": true}
 
 func (p *Plan) scanPlugins() {
 	dir := absolute(p.Config.PluginsDir)
 	var found problem.List
-	p.Plugins, found = plugin.Scan(dir, plugin.Options{Only: p.Config.Plugins, Skip: p.skips()})
+	p.Plugins, found = plugin.Scan(dir, plugin.Options{Only: p.Config.Plugins, Skip: p.skips(), Injected: p.Injection.Plugins})
 	p.Problems.Add(found...)
 	p.warnAbsent("PLUGINS_DIR", dir, "no plugin is loaded")
 }

@@ -32,6 +32,7 @@ func (p *Plan) facts() []event.Member {
 		event.String("mcp_config", p.MCPPath),
 		event.String("hook_events", p.hookEvents()),
 		event.List("plugins", each(p.Plugins, p.reportPlugin)...),
+		event.List("copies", each(p.Copies, reportCopy)...),
 		event.List("mcp_servers", p.reportServers()...),
 		event.List("mcp_left_out", p.reportLeftOut()...),
 		event.List("repos", p.reportRepos()...),
@@ -72,6 +73,9 @@ func (p *Plan) reportPlugin(pl plugin.Plugin) []event.Member {
 		}
 	}
 	members := []event.Member{event.String("name", pl.Name), event.String("version", pl.Version), event.String("path", pl.Path)}
+	if pl.Injected {
+		members = append(members, event.Bool("injected", true), event.String("replaced", pl.Replaced))
+	}
 	if v := p.view(pl); v != nil {
 		members = append(members, reportView(v))
 	}

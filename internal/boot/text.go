@@ -20,6 +20,12 @@ func (p *Plan) Text() string {
 	section(fmt.Sprintf("Plugins (%d)", len(p.Plugins)))
 	for _, pl := range p.Plugins {
 		row("%s %s  %s", shown(pl.Name), orDash(pl.Version), problem.Path(pl.Path))
+		if pl.Injected {
+			row("  injected")
+		}
+		if pl.Replaced != "" {
+			row("  replaces %s", problem.Path(pl.Replaced))
+		}
 		if v := p.view(pl); v != nil {
 			row("  loaded as %s (%s)", problem.Path(v.Path), strings.Join(viewReasons(v), ", "))
 		}
@@ -69,6 +75,11 @@ func (p *Plan) Text() string {
 	}
 	for _, name := range p.fileNames() {
 		row("%s", problem.Path(name))
+	}
+	for _, c := range p.Copies {
+		if c.State == Unchanged {
+			row("%s is there already, from %s", problem.Path(c.To), problem.Path(c.From))
+		}
 	}
 	if added := p.addedNames(); len(added) > 0 {
 		row("environment: %s", strings.Join(added, " "))

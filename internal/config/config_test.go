@@ -142,17 +142,6 @@ func TestMistypedVariableIsWarnedAbout(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheContractAreNeverIgnored(t *testing.T) {
-	clean(t)
-	t.Setenv("AGENTIC_USER", "agent")
-	t.Setenv("AGENTIC_INTERVAL", "0")
-	t.Setenv("AGENTIC_EVENTS", "auto")
-	_, found := Environment()
-	if len(found) != 1 || !found.Refuses() || !strings.HasPrefix(found[0].Text(), "cannot honour AGENTIC_USER") {
-		t.Error(found)
-	}
-}
-
 func TestOneEdit(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string

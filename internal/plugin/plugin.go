@@ -42,6 +42,10 @@ type Plugin struct {
 	// Dependencies are names of plugins that this one wants loaded too.
 	Dependencies []Dependency
 	Components   Components
+	// Injected plugins are the operator's, not the image's; Replaced is the path
+	// of the image's plugin of the same name.
+	Injected bool
+	Replaced string
 	// Handlers are the commands for the workspace, in the order of the file.
 	Handlers []Handler
 
@@ -63,20 +67,33 @@ type Options struct {
 	// Skip leaves out a plugin that cannot be read, with a warning, instead of
 	// refusing.
 	Skip bool
+	// Injected are directories of further plugins, which come last and take the
+	// place of others of their names. Only does not choose among them.
+	Injected []string
 }
 
 // Scan reads the plugins in the subdirectories of dir, in byte order of their
-// directory names. A directory that does not exist holds none.
+// directory names, and the injected ones. A directory that does not exist holds
+// none.
 func Scan(dir string, o Options) ([]Plugin, problem.List) {
+	plugins, found := scanBaked(dir, o)
+	injected, more := scanInjected(o)
+	found.Add(more...)
+	plugins = replaced(plugins, injected)
+	found.Add(missing(o.Only, plugins)...)
+	found.Add(unmet(plugins)...)
+	return plugins, found
+}
+
+// scanBaked reads the plugins of the image.
+func scanBaked(dir string, o Options) (plugins []Plugin, found problem.List) {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, missing(o.Only, nil)
-		}
 		return nil, problem.List{unreadable("plugins directory", dir, err)}
 	}
-	var plugins []Plugin
-	var found problem.List
 	for _, entry := range entries {
 		p, ps := read(filepath.Join(dir, entry.Name()), entry)
 		wanted := p == nil || len(o.Only) == 0 || slices.Contains(o.Only, p.Name)
@@ -97,8 +114,6 @@ func Scan(dir string, o Options) ([]Plugin, problem.List) {
 	}
 	plugins, twins := unique(plugins, o.Skip)
 	found.Add(twins...)
-	found.Add(missing(o.Only, plugins)...)
-	found.Add(unmet(plugins)...)
 	return plugins, found
 }
 
