@@ -22,15 +22,6 @@ func checkCycles(cfg *config.Config) (found problem.List) {
 	if cfg.MaxRuns.N > 0 && cfg.Interval.Duration == 0 {
 		found.Add(problem.Problem{Severity: problem.Warning, What: "AGENTIC_MAX_RUNS", Why: "it has no effect without AGENTIC_INTERVAL: the agent runs once"})
 	}
-	if !proxies(cfg) {
-		return found
-	}
-	for _, other := range []struct{ name, value string }{{"AGENTIC_RESULTS_DIR", cfg.ResultsDir}, {"AGENTIC_PROMPT_FILE", cfg.PromptFile}} {
-		if other.value != "" {
-			found.Add(problem.Problem{What: "cannot use " + other.name, Why: "the agent gets a terminal of its own in place of its standard streams",
-				Hint: "unset it, or unset AGENTIC_TTY, AGENTIC_RECORD and AGENTIC_MASK_STDOUT"})
-		}
-	}
 	return found
 }
 

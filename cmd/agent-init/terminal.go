@@ -105,8 +105,10 @@ func (a *streams) openTerminal(c *supervise.Command) (err error) {
 	if a.proxy, err = terminal.Open(); err != nil {
 		return err
 	}
-	if a.cfg.Record != "" && a.recorder == nil {
-		width, height := a.proxy.Size()
+	width, height := a.proxy.Size()
+	if a.recorder != nil {
+		a.recorder.Resize(width, height)
+	} else if a.cfg.Record != "" {
 		path := absolute(a.cfg.Record)
 		a.recorder, err = asciicast.Create(path, asciicast.Options{Width: width, Height: height, Masker: a.masker, Failed: func(err error) {
 			p := recordProblem(path, err)
@@ -144,7 +146,7 @@ func (a *streams) start(agent int) {
 	if a.proxy == nil {
 		return
 	}
-	o := terminal.Options{Recorder: a.recorder, Suspend: a.super.Suspend}
+	o := terminal.Options{Recorder: a.recorder, Tee: a.runLog.stdout(), Suspend: a.super.Suspend}
 	if a.cfg.MaskStdout.On {
 		o.Masker = a.masker
 	}

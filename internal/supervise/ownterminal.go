@@ -12,8 +12,7 @@ import (
 // terminal, in a session of its own. The functions are called by the goroutine
 // that supervises and must not wait for anything.
 type Terminal struct {
-	// Slave is the descriptor that becomes the agent's standard input, output and
-	// error.
+	// Slave is the descriptor that becomes the agent's standard streams.
 	Slave int
 	// Resize gives it the size of our own terminal, and tells whether that has
 	// changed.

@@ -67,7 +67,7 @@ type Command struct {
 	// Stdin and Stdout are the descriptors that take the place of ours; 0 inherits.
 	Stdin, Stdout int
 	// Terminal is a terminal of the agent's own, which takes the place of all
-	// three; nil leaves it on ours.
+	// three, but not of a Stdin that is set; nil leaves it on ours.
 	Terminal *Terminal
 	// Mark, an entry of Env, says that others go on when the agent has ended:
 	// unless a stop signal has come, only what descends from the agent is swept.
@@ -370,8 +370,11 @@ func spawn(c Command, t *terminal) (pid int, err error) {
 	}
 	if c.Terminal != nil {
 		slave := uintptr(c.Terminal.Slave)
-		attr.Files = []uintptr{slave, slave, slave}
-		attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+		attr.Files[1], attr.Files[2] = slave, slave
+		if c.Stdin == 0 {
+			attr.Files[0] = slave
+		}
+		attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
 	}
 	if attr.Env == nil {
 		attr.Env = syscall.Environ()

@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -276,4 +277,26 @@ func TestE1MaskStdout(t *testing.T) {
 		s.expect("it is ***.\r\n")
 		s.end()
 	})
+}
+
+// A prompt is the agent's stdin there too, and the log of a run has what is shown.
+func TestS4ProxyWithAPromptAndALog(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(dir+"/prompt", []byte("the prompt\n"), 0o600))
+	c := quiet(t, "--tty", "proxy", "--", "sh", "-c", `cat; test -t 0 || test -t 1 && test -t 2 && echo "a terminal"; echo direct >/dev/tty`)
+	c.Env = append(c.Env, "AGENTIC_PROMPT_FILE="+dir+"/prompt", "AGENTIC_RESULTS_DIR="+dir+"/results")
+	const want = "the prompt\r\na terminal\r\ndirect\r\n"
+	if got, code := output(t, c, nil); got != want || code != 0 {
+		t.Errorf("%q %d", got, code)
+	}
+	logs, err := filepath.Glob(dir + "/results/*")
+	check(t, err)
+	if len(logs) != 1 {
+		t.Fatal(logs)
+	}
+	text, err := os.ReadFile(logs[0])
+	check(t, err)
+	if !strings.Contains(string(text), "the prompt") || !strings.Contains(string(text), "direct") {
+		t.Errorf("%q", text)
+	}
 }

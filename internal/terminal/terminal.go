@@ -28,6 +28,8 @@ type Options struct {
 	Masker *secret.Masker
 	// Recorder records what is shown; may be nil. The Proxy does not close it.
 	Recorder *asciicast.Recorder
+	// Tee gets what is shown, unmasked, and keeps nothing of it; may be nil.
+	Tee func([]byte)
 	// Suspend is called when somebody has typed what suspends the agent itself.
 	Suspend func()
 }
@@ -58,6 +60,9 @@ type Proxy struct {
 	// hungUp says that the master is closed.
 	hungUp bool
 }
+
+// lastWrites is how long after a Drain's deadline writing may go on.
+const lastWrites = 100 * time.Millisecond
 
 // state is where a Proxy stands.
 type state int
@@ -159,6 +164,11 @@ func (p *Proxy) Drain(deadline time.Time) bool {
 	}
 	p.out.SetDeadline(time.Now())
 	p.master.SetReadDeadline(time.Unix(1, 0))
+	// What is recorded may have ended, too, when it returns.
+	select {
+	case <-p.shown:
+	case <-time.After(lastWrites):
+	}
 	return false
 }
 
@@ -310,6 +320,9 @@ func (p *Proxy) show() {
 	buf, held := make([]byte, 64<<10), 0
 	for {
 		n, err := p.master.Read(buf[held:])
+		if n > 0 && p.opt.Tee != nil {
+			p.opt.Tee(buf[held : held+n])
+		}
 		if n > 0 && p.opt.Recorder != nil {
 			p.opt.Recorder.Output(buf[held : held+n])
 		}
