@@ -114,3 +114,24 @@ func TestH3OthersGoOnBetweenRuns(t *testing.T) {
 		t.Error("stopped after ", took)
 	}
 }
+
+// H3: the tap and the sinks live between two runs.
+func TestH3E3EventsOfASessionBetweenRuns(t *testing.T) {
+	parallel(t)
+	m := startModel(t, "")
+	w := start(t, []string{"true"}, m.talk(), env("AGENTIC_INTERVAL=1h"))
+	w.await(`"event_type":"cycle_completed"`)
+	r := w.exec("claude", "-p", "hi")
+	wantCode(t, r, 0)
+	w.await(`"event_type": "session_completed"`)
+	if r = w.exec("agent-init", "health"); r.code != 0 || !strings.Contains(r.stdout, "runs again at 20") {
+		t.Error(r)
+	}
+	r = w.stop()
+	wantCode(t, r, 0)
+	for _, name := range []string{"session_started", "user_prompt_submitted", "session_completed"} {
+		if n := strings.Count(r.stderr, `"event_type": "`+name+`"`); n != 1 {
+			t.Errorf("%d times %s\n%s", n, name, r.stderr)
+		}
+	}
+}

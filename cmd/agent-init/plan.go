@@ -28,6 +28,7 @@ func planCommand(args []string) int {
 		withoutRecord(cfg)
 	}
 	found.Add(checkRecord(cfg)...)
+	found.Add(checkCycles(cfg)...)
 	p := boot.New(cfg, dir, found, rest, nil)
 	code := exitOK
 	if len(rest) > 0 {

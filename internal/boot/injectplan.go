@@ -80,8 +80,10 @@ func (p *Plan) copyFile(f injection.File, dir string) {
 		return
 	case err == nil && bytes.Equal(there, f.Data):
 		c.State = Unchanged
-		p.Copies = append(p.Copies, c)
+		p.Copies, p.copied[c.To] = append(p.Copies, c), f.Data
 		return
+	case err == nil && p.copied[c.To] != nil && bytes.Equal(there, p.copied[c.To]):
+		c.State = Replaced
 	case info.IsDir():
 		refuse("a directory is there", "move it away")
 		return
@@ -98,7 +100,7 @@ func (p *Plan) copyFile(f injection.File, dir string) {
 		refuse(obstacle, "mount it writable")
 		return
 	}
-	p.Copies = append(p.Copies, c)
+	p.Copies, p.copied[c.To] = append(p.Copies, c), f.Data
 	p.Files = append(p.Files, atomicfile.File{Path: c.To, Data: f.Data, Mode: 0o600, DirMode: 0o700, Durable: true})
 }
 

@@ -5,6 +5,7 @@
 package boot
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -85,6 +86,8 @@ type Plan struct {
 	shim bool
 	// again tells that the agent has run before.
 	again bool
+	// copied is what boot has put at the places of Copies.
+	copied map[string][]byte
 }
 
 // Requirement is a variable that a plugin declares, and whether it is set.
@@ -118,12 +121,15 @@ func New(cfg *config.Config, dir rundir.Dir, found problem.List, command []strin
 // other errors refuse the run.
 func (p *Plan) Again() *Plan {
 	next := &Plan{Config: p.Config, Runtime: p.Runtime, Command: p.Command, Session: p.Session, put: p.put,
-		again: true, Masker: p.Masker, lock: p.lock, listener: p.listener}
+		again: true, copied: maps.Clone(p.copied), Masker: p.Masker, lock: p.lock, listener: p.listener}
 	next.gather()
 	return next
 }
 
 func (p *Plan) gather() {
+	if p.copied == nil {
+		p.copied = map[string][]byte{}
+	}
 	p.environ = newEnviron(os.Environ())
 	p.step("injection", p.readInjection)
 	p.step("plugins", p.scanPlugins)

@@ -168,3 +168,23 @@ func TestRowsDocumentEverySetting(t *testing.T) {
 		t.Error(seen)
 	}
 }
+
+func TestH3Cycles(t *testing.T) {
+	clean(t)
+	t.Setenv("CLAUDEOPS_INTERVAL", "90")
+	t.Setenv("AGENTIC_MAX_RUNS", "3")
+	c, found := Environment()
+	if c.Interval.Duration != 90*time.Second || c.MaxRuns.N != 3 || len(found) != 0 {
+		t.Errorf("%+v %v", c, found)
+	}
+	t.Setenv("AGENTIC_INTERVAL", "50ms")
+	if c, _ = Environment(); c.Interval.Duration != 50*time.Millisecond {
+		t.Error(c.Interval)
+	}
+	for _, wrong := range []string{"-1", "many", "1.5"} {
+		t.Setenv("AGENTIC_MAX_RUNS", wrong)
+		if _, found := Environment(); !found.Refuses() {
+			t.Errorf("%q was accepted", wrong)
+		}
+	}
+}

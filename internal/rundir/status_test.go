@@ -165,3 +165,27 @@ func FuzzParseStatus(f *testing.F) {
 		}
 	})
 }
+
+// Where there are cycles an agent that is gone comes again.
+func TestH3StatusBetweenRuns(t *testing.T) {
+	d, lock := claimed(t)
+	agent := exec.Command("true")
+	if err := agent.Run(); err != nil {
+		t.Fatal(err)
+	}
+	want := Status{PID: os.Getpid(), State: Running, Agent: agent.Process.Pid, Command: "true", Started: time.UnixMicro(1795263600123456), Cycle: 7}
+	if err := lock.Record(want); err != nil {
+		t.Fatal(err)
+	}
+	want.State = Waiting
+	if got, _ := d.Status(); got != want {
+		t.Errorf("just ended: %+v", got)
+	}
+	want = Status{PID: os.Getpid(), State: Waiting, Command: "true", Cycle: 7, Next: time.UnixMicro(1795263660123456)}
+	if err := lock.Record(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := d.Status(); got != want {
+		t.Errorf("waiting: %+v", got)
+	}
+}
