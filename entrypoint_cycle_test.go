@@ -135,3 +135,22 @@ func TestH3E3EventsOfASessionBetweenRuns(t *testing.T) {
 		}
 	}
 }
+
+// H3, B8: what the operator changes in an injected file counts in the next run; what
+// the agent has changed is not lost.
+func TestH3B8InjectedFileChangesBetweenRuns(t *testing.T) {
+	parallel(t)
+	var context string
+	mounted := injected(t, map[string]string{"CLAUDE.md": "one\n"}, func(dir string) { context = filepath.Join(dir, "CLAUDE.md") })
+	w := start(t, bash(`cat CLAUDE.md`, `[ "$AGENTIC_CYCLE" = 1 ] || echo mine > CLAUDE.md`), mounted,
+		env("AGENTIC_INTERVAL=2s", "AGENTIC_MAX_RUNS=3"))
+	w.await(`"event_type":"agent_exited"`)
+	if err := os.WriteFile(context, []byte("two\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := w.wait()
+	wantCode(t, r, 0)
+	if r.stdout != "one\ntwo\nmine\n" || !strings.Contains(r.stderr, "a different file is there") {
+		t.Error(r)
+	}
+}

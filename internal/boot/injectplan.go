@@ -73,6 +73,7 @@ func (p *Plan) copyFile(f injection.File, dir string) {
 	const hint = "move it away, or set AGENTIC_WORKSPACE_CONTEXT_REPLACE=1"
 	info, absent := os.Lstat(c.To)
 	there, err := textfile.Read(c.To)
+	was, ours := p.copied[c.To]
 	switch {
 	case absent != nil && (errors.Is(absent, fs.ErrNotExist)):
 	case absent != nil:
@@ -82,7 +83,7 @@ func (p *Plan) copyFile(f injection.File, dir string) {
 		c.State = Unchanged
 		p.Copies, p.copied[c.To] = append(p.Copies, c), f.Data
 		return
-	case err == nil && p.copied[c.To] != nil && bytes.Equal(there, p.copied[c.To]):
+	case err == nil && ours && bytes.Equal(there, was):
 		c.State = Replaced
 	case info.IsDir():
 		refuse("a directory is there", "move it away")
