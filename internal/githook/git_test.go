@@ -466,3 +466,17 @@ func TestB6FindTellsWhatDoesNotRun(t *testing.T) {
 		t.Error(hooks, found)
 	}
 }
+
+// Cycles compose again in the same place.
+func TestB6ComposedAgain(t *testing.T) {
+	w := newWorld(t, hook{"a", "pre-commit", ""}, hook{"b", "post-commit", ""})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Compose(w.composed(), self, []Hook{{Name: "post-commit", Path: filepath.Join(w.dir, "sources/b/post-commit")}}); err != nil {
+		t.Fatal(err)
+	}
+	w.git("commit", "-q", "--allow-empty", "-m", "x")
+	w.wantRan("sources/b/post-commit")
+}
