@@ -23,14 +23,18 @@ func TestB10FirstRunAsksNothing(t *testing.T) {
 	}{
 		"home":          {nil, "/home/agent/.claude.json", "/home/agent/.claude"},
 		"config dir":    {[]option{env("CLAUDE_CONFIG_DIR=/home/agent/elsewhere")}, "/home/agent/elsewhere/.claude.json", "/home/agent/elsewhere"},
+		"token":         {[]option{env("CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-stand-in-without-a-token")}, "/home/agent/.claude.json", "/home/agent/.claude"},
 		"another place": {[]option{env("AGENTIC_WORKSPACE_DIR=/tmp/my work"), func(c *container.Config, _ *container.HostConfig) { c.WorkingDir = "/tmp" }}, "/home/agent/.claude.json", "/home/agent/.claude"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parallel(t)
 			m := startModel(t, "")
 			command := []string{"claude"}
-			if name == "another place" {
+			switch name {
+			case "another place":
 				command = []string{"bash", "-c", "cd '/tmp/my work' && exec claude"}
+			case "token":
+				command = []string{"env", "-u", "ANTHROPIC_API_KEY", "claude"}
 			}
 			w := create(t, image, command, append([]option{m.talk(), interactive, env("AGENTIC_CLAUDE_SETUP=1")}, c.options...)...)
 			p := w.attach()
@@ -116,4 +120,15 @@ func TestB10HomeThatCannotBeWrittenRefuses(t *testing.T) {
 		h.ReadonlyRootfs, h.Tmpfs = true, map[string]string{"/workspace": "mode=1777", "/tmp": "mode=1777"}
 	}))
 	wantIn(t, r.stderr, "cannot set up Claude Code", "/home/agent/.claude.json", "read-only file system")
+}
+
+func TestB8B10FilesBelongToTheUser(t *testing.T) {
+	parallel(t)
+	r := run(t, bash("cd; stat -c '%U %a %n' .claude.json .claude/settings.json .claude/agents/reviewer.md /workspace/CLAUDE.md /run/agentic/git-hooks",
+		"git init -q x && git -C x commit -q --allow-empty -m first"), injected(t, whole), user("0"), env("AGENTIC_USER=agent", "AGENTIC_CLAUDE_SETUP=1", "GIT_AUTHOR_NAME=n"))
+	wantCode(t, r, 0)
+	wantIn(t, r.stderr, `"event_type": "git_commit"`)
+	if r.stdout != "agent 600 .claude.json\nagent 600 .claude/settings.json\nagent 600 .claude/agents/reviewer.md\nagent 600 /workspace/CLAUDE.md\nagent 700 /run/agentic/git-hooks\n" {
+		t.Errorf("%q", r.stdout)
+	}
 }
