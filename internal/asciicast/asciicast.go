@@ -44,6 +44,7 @@ type Recorder struct {
 	failed bool
 	// broken says that the file ends with a part of a line that cannot be cut off.
 	broken bool
+	closed bool
 }
 
 // Check tells why a recording cannot be made at path. It touches nothing;
@@ -114,13 +115,14 @@ func (r *Recorder) Resize(width, height int) {
 	r.event("r", size)
 }
 
-// Close ends the recording and returns how many bytes of it were lost.
+// Close ends the recording, which takes nothing from then on, and returns how many bytes of it were lost.
 func (r *Recorder) Close() (lost int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if shown := r.output.take(r.opt.Masker, nil, true); len(shown) > 0 {
 		r.event("o", shown)
 	}
+	r.closed = true
 	if err := r.file.Close(); err != nil {
 		r.fail(err, 0)
 	}
@@ -128,6 +130,9 @@ func (r *Recorder) Close() (lost int64) {
 }
 
 func (r *Recorder) event(kind string, data []byte) {
+	if r.closed {
+		return
+	}
 	// Microseconds of a monotonic clock.
 	line := append(r.line[:0], '[')
 	line = strconv.AppendFloat(line, time.Since(r.start).Seconds(), 'f', 6, 64)

@@ -109,6 +109,10 @@ func TestS4RecordingIsReadableAtAnyTime(t *testing.T) {
 	if lost := r.Close(); lost != 0 {
 		t.Error(lost)
 	}
+	r.Resize(1, 1)
+	if again := read(t, path); len(again.sizes) != 1 {
+		t.Error(again.sizes)
+	}
 }
 
 func TestS4RecordingKeepsCharactersTogether(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 )
 
 // measure is the size for the agent's terminal: ours, else what COLUMNS and LINES
-// say, else the default.
+// say, else the usual one.
 func measure() console.WinSize {
 	if size, known := ownSize(); known {
 		return size
 	}
-	return console.WinSize{Width: sizeFrom("COLUMNS", Default.Width), Height: sizeFrom("LINES", Default.Height)}
+	return console.WinSize{Width: sizeFrom("COLUMNS", usual.Width), Height: sizeFrom("LINES", usual.Height)}
 }
 
 // ownSize is that of our terminal; not known where there is none, or one that

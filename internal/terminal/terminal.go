@@ -19,8 +19,8 @@ import (
 	"agent-init/internal/secret"
 )
 
-// Default is the size of a terminal that nobody has given one, in cells.
-var Default = console.WinSize{Width: 80, Height: 24}
+// usual is the size of a terminal that nobody has given one, in cells.
+var usual = console.WinSize{Width: 80, Height: 24}
 
 // Options are what a Proxy may do besides.
 type Options struct {
@@ -256,7 +256,6 @@ func (p *Proxy) enter() {
 		if !inForeground() {
 			return
 		}
-		// Who made it raw before us sees to it.
 		if own, err := console.ConsoleFromFile(file{os.Stdin, 0}); err == nil && own.SetRaw() == nil {
 			p.own = own
 			clearOutputModes()
