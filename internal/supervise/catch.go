@@ -21,7 +21,7 @@ var (
 	// wakeFD is the eventfd that the handler writes to.
 	//lint:ignore U1000 read in assembly
 	wakeFD int32
-	// ownPID tells a PIPE that a write of our own has raised from one that
+	// ownPID tells a PIPE or XFSZ that a write of our own has raised from one that
 	// somebody sent: both say SI_USER, see signal(7) and force_sig(9).
 	//lint:ignore U1000 read in assembly
 	ownPID int32

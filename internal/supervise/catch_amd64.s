@@ -14,8 +14,11 @@ TEXT ·onSignal(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	BTQ	DI, CX
 	JCS	fault
 sent:
-	CMPL	DI, $13
+	CMPL	DI, $13 // PIPE
+	JEQ	own
+	CMPL	DI, $25 // XFSZ
 	JNE	note
+own:
 	MOVL	16(SI), AX
 	CMPL	AX, ·ownPID(SB)
 	JEQ	done

@@ -15,8 +15,11 @@ TEXT ·onSignal(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	LSR	R0, R3, R3
 	TBNZ	$0, R3, fault
 sent:
-	CMPW	$13, R0
+	CMPW	$13, R0 // PIPE
+	BEQ	own
+	CMPW	$25, R0 // XFSZ
 	BNE	note
+own:
 	MOVWU	16(R1), R3
 	MOVWU	·ownPID(SB), R4
 	CMPW	R3, R4

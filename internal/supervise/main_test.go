@@ -33,6 +33,7 @@ var roles = map[string]func(args []string){
 	"signals": roleSignals,
 	"job":     roleJob,
 	"broken":  roleBroken,
+	"large":   roleLarge,
 	"swarm":   roleSwarm,
 	"orphans": roleOrphans,
 	"daemon":  roleDaemon,

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -172,6 +173,39 @@ func TestS3StopDuringBootStartsTheGrace(t *testing.T) {
 	if _, o := p.end(); !o.Stopped {
 		t.Error(o)
 	}
+}
+
+// TestS1OwnFileTooLarge has agent-init write to a file at the limit of its size.
+func TestS1OwnFileTooLarge(t *testing.T) {
+	p := launch(t, false, []string{os.Args[0], "role:large", t.TempDir()})
+	if got := p.line(); got != "false" {
+		t.Error("an XFSZ of our own came as a signal: ", got)
+	}
+	p.signal(unix.SIGXFSZ)
+	if got := p.line(); got != "file size limit exceeded" {
+		t.Error("an XFSZ that was sent came as ", got)
+	}
+	p.end()
+}
+
+func roleLarge(args []string) {
+	s, err := Listen()
+	must(err)
+	<-s.ready
+	file, err := os.Create(args[0] + "/file")
+	must(err)
+	must(unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}))
+	s.Configure(Options{StopSignals: []unix.Signal{unix.SIGXFSZ}, Grace: defaultGrace})
+	for range 100 {
+		if _, err := file.WriteString("x"); !errors.Is(err, unix.EFBIG) {
+			must(err)
+		}
+	}
+	_, requested := s.StopRequested()
+	fmt.Println(requested)
+	<-s.Stop()
+	sig, _ := s.StopRequested()
+	fmt.Println(sig)
 }
 
 // TestS1OwnBrokenPipe has agent-init write into a pipe without a reader: the
