@@ -119,7 +119,7 @@ func TestUserOwnsTheWorkspace(t *testing.T) {
 // execDetached starts a command beside the agent that nobody waits for.
 func (w *workspace) execDetached(command ...string) {
 	w.t.Helper()
-	made, err := w.ContainerExecCreate(w.ctx, w.id, container.ExecOptions{Cmd: command, Detach: true})
+	made, err := w.ContainerExecCreate(w.ctx, w.id, container.ExecOptions{Cmd: command})
 	w.must(err)
 	w.must(w.ContainerExecStart(w.ctx, made.ID, container.ExecStartOptions{Detach: true}))
 }
