@@ -15,11 +15,47 @@ type picked struct {
 	all bool
 	// scratch is memory for events that do not stand together.
 	scratch []byte
+	// halves are used for long texts, joined is memory for what they have found.
+	halves *[2]picked
+	joined []byte
 }
+
+// apart is the size in bytes from which on the two halves of a text are looked at
+// at the same time: recognising events is most of a relay's work.
+const apart = 16 << 10
 
 // pick finds the events among lines, of which the last newline may be missing.
 // The result holds until the next call.
 func (p *picked) pick(lines []byte) {
+	half := 0
+	if len(lines) >= apart {
+		half = bytes.LastIndexByte(lines[:len(lines)/2], '\n') + 1
+	}
+	if half == 0 {
+		p.pickAll(lines)
+		return
+	}
+	if p.halves == nil {
+		p.halves = new([2]picked)
+	}
+	first, second := &p.halves[0], &p.halves[1]
+	done := make(chan struct{})
+	go func() {
+		second.pickAll(lines[half:])
+		close(done)
+	}()
+	first.pickAll(lines[:half])
+	<-done
+	p.count, p.all = first.count+second.count, first.all && second.all
+	if p.all && lines[len(lines)-1] == '\n' {
+		p.lines = lines
+		return
+	}
+	p.joined = append(append(p.joined[:0], first.lines...), second.lines...)
+	p.lines = p.joined
+}
+
+func (p *picked) pickAll(lines []byte) {
 	// Neighbours go together: most often all lines are events, or none.
 	scattered := p.scratch[:0]
 	run := 0

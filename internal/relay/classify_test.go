@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +28,21 @@ func TestE2EventsArePickedByteForByte(t *testing.T) {
 		})
 		if string(all) != text || string(bytes.TrimSuffix(events, newline)) != string(bytes.TrimSuffix([]byte(want), newline)) {
 			t.Errorf("%q: %q in runs", text, events)
+		}
+	}
+}
+
+// A long text is looked at in two halves; the result is that of one.
+func TestE2EventsOfLongTextsArePicked(t *testing.T) {
+	var p, whole picked
+	for _, part := range []string{"{\"event_type\":\"a\"}\n", "plain\n{\"event_type\":\"b\"}\n", "plain\n", "{\"event_type\":\"c\"}\n{\"n\":1}\n"} {
+		for _, end := range []string{"", "x", "{\"event_type\":\"d\"}", "{\"event_type\":\"d\"}\n", "{\"event_type\":\"" + strings.Repeat("e", 3*apart) + "\"}\n"} {
+			text := []byte(strings.Repeat(part, 2*apart/len(part)) + end)
+			p.pick(text)
+			whole.pickAll(text)
+			if string(p.lines) != string(whole.lines) || p.count != whole.count || p.all != whole.all {
+				t.Errorf("%q...%.40q: %d events, all %v, instead of %d, %v", part, end, p.count, p.all, whole.count, whole.all)
+			}
 		}
 	}
 }

@@ -28,6 +28,8 @@ type descriptor struct {
 	// fd is; nil if fd is none or cannot be opened again.
 	pipe *os.File
 	own  int
+	// widened says that pipe was found full once.
+	widened bool
 	// regular says that fd is a file, which is always writable.
 	regular  bool
 	deadline atomic.Pointer[time.Time]
@@ -88,6 +90,10 @@ func (d *descriptor) try(p []byte) (n int, err error) {
 		if err != nil && err != unix.EAGAIN {
 			d.tear()
 			return n, err
+		}
+		if !d.widened {
+			d.widened = true
+			widen(d.own)
 		}
 	}
 	end := time.Now().Add(tryTime)

@@ -21,7 +21,8 @@ const (
 // stream copies one pipe's lines to an Output.
 type stream struct {
 	collector
-	in *os.File
+	in   *os.File
+	busy busy
 	// tee gets what is read as it is; nil without one.
 	tee func([]byte)
 	// due is when the line's beginning is to be shown; zero if it is not.
@@ -39,6 +40,7 @@ func (s *stream) run() {
 		buf := s.room()
 		n, err := s.in.Read(buf)
 		if n > 0 {
+			s.busy.read(s.in, n)
 			s.teed(buf[:n])
 			s.passed = false
 			s.take(n, false)
