@@ -9,13 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"agent-init/internal/clitest"
 	"agent-init/internal/standin"
 )
 
@@ -105,23 +105,6 @@ func TestI3HandlerSaysThatAgentInitIsNotThere(t *testing.T) {
 	}
 }
 
-// agentCLI is the real agent CLI: AGENTIC_TEST_CLAUDE, else the one that
-// scripts/agent-cli has fetched.
-func agentCLI(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("AGENTIC_TEST_CLAUDE"); path != "" {
-		return path
-	}
-	found, _ := filepath.Glob("../build/agent-cli/*-" + runtime.GOARCH + "/claude")
-	if len(found) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("cannot find the agent CLI: scripts/agent-cli fetches it")
-		}
-		t.Skip("the agent CLI is not there: scripts/agent-cli fetches it")
-	}
-	return absolute(t, found[len(found)-1])
-}
-
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
@@ -154,7 +137,7 @@ func session(t *testing.T, path string) (payloads []map[string]json.RawMessage, 
 	if err := os.WriteFile(prefix, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), agentCLI(t), "--plugin-dir="+absolute(t, workspace), "--allowedTools=Bash,Agent", "-p", "count, please")
+	cmd := exec.CommandContext(t.Context(), clitest.Path(t), "--plugin-dir="+absolute(t, workspace), "--allowedTools=Bash,Agent", "-p", "count, please")
 	cmd.Dir = home
 	cmd.Env = []string{"HOME=" + home, "PATH=" + path, "ANTHROPIC_API_KEY=any", "ANTHROPIC_BASE_URL=" + s.URL(),
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_SHELL_PREFIX=" + prefix}

@@ -5,36 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"agent-init/internal/clitest"
 	"agent-init/internal/standin"
 )
-
-// agentCLI is the real agent CLI: AGENTIC_TEST_CLAUDE, else the one that
-// scripts/agent-cli has fetched.
-func agentCLI(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("AGENTIC_TEST_CLAUDE"); path != "" {
-		return path
-	}
-	found, _ := filepath.Glob("../../build/agent-cli/*-" + runtime.GOARCH + "/claude")
-	if len(found) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("cannot find the agent CLI: scripts/agent-cli fetches it")
-		}
-		t.Skip("the agent CLI is not there: scripts/agent-cli fetches it")
-	}
-	path, err := filepath.Abs(found[len(found)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // cli is a run of the real CLI in which the model calls a tool once.
 type cli struct {
@@ -61,7 +40,7 @@ func (c cli) run(t *testing.T, s Session, argv []string) string {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	cmd := exec.CommandContext(t.Context(), agentCLI(t), argv[1:]...)
+	cmd := exec.CommandContext(t.Context(), clitest.Path(t), argv[1:]...)
 	if c.etc != "" {
 		if os.Getuid() != 0 {
 			if os.Getenv("CI") == "true" {
@@ -71,7 +50,7 @@ func (c cli) run(t *testing.T, s Session, argv []string) string {
 		}
 		// Nothing of /etc is needed but the settings.
 		cmd = exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", `etc=$1; shift
-			mount -t tmpfs none /etc && mkdir /etc/claude-code && cp -r "$etc/." /etc/claude-code && exec "$@"`, "sh", c.etc, agentCLI(t)}, argv[1:]...)...)
+			mount -t tmpfs none /etc && mkdir /etc/claude-code && cp -r "$etc/." /etc/claude-code && exec "$@"`, "sh", c.etc, clitest.Path(t)}, argv[1:]...)...)
 		// Unshareflags, unlike Cloneflags, keeps the mount from the rest of the machine.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	}

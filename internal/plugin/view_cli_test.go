@@ -6,36 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"agent-init/internal/clitest"
 	"agent-init/internal/standin"
 )
-
-// agentCLI is the real agent CLI: AGENTIC_TEST_CLAUDE, else the one that
-// scripts/agent-cli has fetched.
-func agentCLI(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("AGENTIC_TEST_CLAUDE"); path != "" {
-		return path
-	}
-	found, _ := filepath.Glob("../../build/agent-cli/*-" + runtime.GOARCH + "/claude")
-	if len(found) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("cannot find the agent CLI: scripts/agent-cli fetches it")
-		}
-		t.Skip("the agent CLI is not there: scripts/agent-cli fetches it")
-	}
-	path, err := filepath.Abs(found[len(found)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // loaded is what the CLI says it has loaded.
 type loaded struct {
@@ -62,7 +41,7 @@ func session(t *testing.T, script standin.Script, dirs ...string) (init loaded, 
 	for _, dir := range dirs {
 		args = append(args, "--plugin-dir="+dir)
 	}
-	cmd := exec.CommandContext(t.Context(), agentCLI(t), append(args, "-p", "hello")...)
+	cmd := exec.CommandContext(t.Context(), clitest.Path(t), append(args, "-p", "hello")...)
 	cmd.Dir = home
 	cmd.Env = []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=any", "ANTHROPIC_BASE_URL=" + s.URL(),

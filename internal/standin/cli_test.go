@@ -5,38 +5,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// agentCLI is the real agent CLI: AGENTIC_TEST_CLAUDE, else the one that
-// scripts/agent-cli has fetched.
-func agentCLI(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("AGENTIC_TEST_CLAUDE"); path != "" {
-		return path
-	}
-	found, _ := filepath.Glob("../../build/agent-cli/*-" + runtime.GOARCH + "/claude")
-	if len(found) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("cannot find the agent CLI: scripts/agent-cli fetches it")
-		}
-		t.Skip("the agent CLI is not there: scripts/agent-cli fetches it")
-	}
-	path, err := filepath.Abs(found[len(found)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	"agent-init/internal/clitest"
+)
 
 // runCLI runs the agent CLI against s in an empty home and returns its stdout.
 func runCLI(t *testing.T, s *Server, args ...string) string {
 	t.Helper()
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), agentCLI(t), args...)
+	cmd := exec.CommandContext(t.Context(), clitest.Path(t), args...)
 	cmd.Dir = home
 	cmd.Env = []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=any",
