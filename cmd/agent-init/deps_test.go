@@ -23,7 +23,7 @@ var denied = map[string]string{
 	"testing":                       "test code in the product",
 	"plugin":                        "needs dynamic linking",
 	"github.com/docker/docker":      "Docker code belongs to the host tool",
-	"github.com/moby/moby":               "Docker code belongs to the host tool",
+	"github.com/moby/moby":          "Docker code belongs to the host tool",
 	"github.com/spf13/cobra":        "the flag package does",
 	"github.com/jackc/pgx":          "databases belong to the host tool",
 	"go.opentelemetry.io":           "telemetry exporters belong to the host tool",

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -26,6 +27,7 @@ func TestB11StopAtEveryStepOfBoot(t *testing.T) {
 		}
 		t.Skip(err)
 	}
+	t.Cleanup(func() { os.Remove(plainBinary(t)) })
 	whole := bootScene(t)
 	if out, _, err := whole.boot(t, "", "echo", "whole"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -102,12 +104,33 @@ func (s *scene) boot(t *testing.T, inject string, command ...string) (out string
 	if inject != "" {
 		args = append(args, "-e", "inject="+inject)
 	}
-	cmd := exec.CommandContext(t.Context(), "strace", append(append(args, os.Args[0]), command...)...)
-	cmd.Env = append(s.env, "RUN_AS_AGENT_INIT=1")
+	cmd := exec.CommandContext(t.Context(), "strace", append(append(args, plainBinary(t)), command...)...)
+	cmd.Env = s.env
 	printed, err := cmd.CombinedOutput()
 	traced, _ := os.ReadFile(trace)
 	return strings.ReplaceAll(string(printed), s.dir, "SCENE"), strings.Contains(string(traced), "SI_KERNEL") || strings.Contains(string(traced), "killed by SIGKILL"), err
 }
+
+// plainBinary is agent-init as it is shipped: the race detector's would take many
+// times as long for hundreds of boots.
+func plainBinary(t *testing.T) string {
+	t.Helper()
+	path, err := buildPlain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var buildPlain = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("agent-init-interrupted-%d", os.Getpid()))
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
 
 // passing are files that are nobody's input, or differ from boot to boot.
 var passing = regexp.MustCompile(`^run/(lock|boot\.json|events\.jsonl.*|taps/.*|spool-.*)$`)
