@@ -12,12 +12,25 @@ import (
 	"testing"
 )
 
-// TestMain makes this binary the dispatcher when git calls it as a hook.
+// dispatcher is agent-init as it is shipped: git calls it thousands of times, and
+// the race detector's start takes long.
+var dispatcher string
+
 func TestMain(m *testing.M) {
-	if Known(filepath.Base(os.Args[0])) {
-		os.Exit(Dispatch(os.Args, os.Environ()))
-	}
-	os.Exit(m.Run())
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "githook-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		dispatcher = filepath.Join(dir, "agent-init")
+		build := exec.Command("go", "build", "-o", dispatcher, "agent-init/cmd/agent-init")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			panic(string(out))
+		}
+		return m.Run()
+	}())
 }
 
 // world is a home in which git runs composed hooks, and a log that hooks write.
@@ -52,11 +65,7 @@ func newWorld(t testing.TB, hooks ...hook) *world {
 		}
 		all = append(all, found...)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Compose(w.composed(), self, all); err != nil {
+	if err := Compose(w.composed(), dispatcher, all); err != nil {
 		t.Fatal(err)
 	}
 	w.write("config/git/config", "[core]\n\thooksPath = "+w.composed()+"\n[user]\n\tname = n\n\temail = n@example.com\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n")
@@ -236,6 +245,7 @@ case ${0##*/} in pre-push|p*-receive|post-rewrite|reference-transaction) cat;; e
 	if !strings.Contains(text, "refs/heads/third") {
 		t.Error("no hook has read its input")
 	}
+	with, without = steady(with), steady(without)
 	if !slices.Equal(with, without) {
 		for i := range min(len(with), len(without)) {
 			if with[i] != without[i] {
@@ -244,6 +254,21 @@ case ${0##*/} in pre-push|p*-receive|post-rewrite|reference-transaction) cat;; e
 			}
 		}
 	}
+}
+
+// steady leaves out what post-index-change has noted: git also writes the index
+// when a file was changed in the second in which it was read, or not.
+func steady(lines []string) (out []string) {
+	skip := false
+	for _, line := range lines {
+		if strings.Contains(line, "hooks/") {
+			skip = strings.Contains(line, "hooks/post-index-change")
+		}
+		if !skip {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // Once by git, and once with more than is kept in memory.
