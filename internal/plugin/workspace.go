@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -99,6 +100,9 @@ func parseHandler(doc *jsondoc.Document, event WorkspaceEvent, v jsondoc.Value) 
 	command, ok := v.Get("command")
 	if h.Command = command.Text; !ok || command.Kind != '"' || h.Command == "" {
 		found.Add(doc.Error(v.Start, `a handler has no "command", which is a text`, ""))
+	}
+	if strings.ContainsRune(h.Command, 0) {
+		found.Add(doc.Error(command.Start, `"command" has a NUL, which no program can be given`, ""))
 	}
 	if p, ok := v.Get("priority"); ok {
 		n, err := strconv.Atoi(string(doc.Raw(p)))
