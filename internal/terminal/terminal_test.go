@@ -45,11 +45,12 @@ func TestS4ProxyInteractiveShell(t *testing.T) {
 	s.types("it\n")
 	s.expect("got it\r\n")
 
-	s.types("trap 'echo the window is no\"\"w $(stty size)' WINCH; echo se''t\n")
+	s.types("trap 'size=$(stty size)' WINCH; echo se''t\n")
 	s.expect("set\r\n")
 	check(t, s.master.Resize(console.WinSize{Width: 77, Height: 33}))
-	// bash runs a trap between two commands.
-	s.types(":\n")
+	// bash runs a trap between two commands. The loop has no program in it, which
+	// would be in the foreground and get the signal instead.
+	s.types("until [ \"$size\" = '33 77' ]; do :; done; echo the window is no''w $size\n")
 	s.expect("the window is now 33 77\r\n")
 
 	s.types("exit 7\n")
