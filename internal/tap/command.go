@@ -33,10 +33,16 @@ type caller struct {
 	parent       []string
 }
 
+// observe looks at the parent only where nothing else tells a hook from a server:
+// every hook waits for it.
 func observe(argv, env []string) caller {
 	session, _ := unix.Getsid(0)
-	data, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/cmdline")
-	return caller{argv: argv, env: env, session: session, pid: os.Getpid(), parent: strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")}
+	c := caller{argv: argv, env: env, session: session, pid: os.Getpid()}
+	if c.form() == server {
+		data, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/cmdline")
+		c.parent = strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+	}
+	return c
 }
 
 // form tells the commands of Claude Code 2.1.197 apart. Its Bash tool alone sets
